@@ -1,0 +1,51 @@
+# Two commands on a machine with Python 3.11 or later and Node 20:
+#   make run    starts earnest with what is configured, or with the demo servers
+#   make test   checks everything, including real MCP servers
+
+PYTHON ?= python3
+WORKERS ?= 2
+# More for pytest, as in: make test TESTS="tests/core -k pin"
+TESTS ?= tests
+# More for `earnest run`, as in: make run ARGS="--port 8400"
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+INPUTS := pyproject.toml $(wildcard bin/earnest)
+
+.PHONY: run test lint types pytest servers clean
+
+run: $(INSTALLED)
+	@exec $(BIN)/earnest run $(ARGS)
+
+test: lint types pytest
+
+lint: $(INSTALLED_DEV)
+	@$(BIN)/ruff check --no-cache -q .
+
+types: $(INSTALLED_DEV)
+	@$(BIN)/mypy --no-error-summary
+
+# Tests marked `alone` measure time or load the whole machine; they run after the others, one by one.
+pytest: $(INSTALLED_DEV) servers
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" --durations=15
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone --durations=15 || [ $$? -eq 5 ]
+
+servers: | $(INSTALLED_DEV)
+	@$(BIN)/python scripts/setup-servers
+
+$(INSTALLED): $(INPUTS)
+	@$(PYTHON) scripts/make-venv $(VENV)
+	@$(PIP) -e .
+	@touch $@
+
+$(INSTALLED_DEV): $(INPUTS)
+	@$(PYTHON) scripts/make-venv $(VENV)
+	@$(PIP) -e '.[dev]'
+	@touch $(INSTALLED) $@
+
+clean:
+	rm -rf $(VENV) .servers .mypy_cache .ruff_cache .hypothesis
