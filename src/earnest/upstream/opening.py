@@ -1,0 +1,266 @@
+"""How a session with a server is opened, and how all pages of its lists are walked.
+
+The era is settled per link (MCP 2026-07-28, versioning; the other side's era says nothing about it): for a client of the
+modern era `server/discover` is tried first and `initialize` after it; for a legacy client the other way round, so that the
+same era on both sides passes through. An answer is judged by its shape, never by one error code: a server that knows
+neither word fails visibly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from earnest import __version__
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.protocol import envelope
+from earnest.upstream.base import ExchangeHandler, Link, Reply, ServerHello
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = "2025-11-25"
+LEGACY_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+PROBE_S: Final = 5.0
+"""Seconds before a server that does not answer the first word is tried with the other one."""
+MAX_PAGES: Final = 1000
+OWN_INFO: Final = b'{"name":"earnest","version":"%b"}' % __version__.encode()
+
+string: Final = msgspec.json.Encoder().encode
+"""The JSON of a string."""
+
+_MODERN_ERRORS: Final = frozenset({-32020, -32021, -32022})
+
+
+class ClientHello(msgspec.Struct, frozen=True):
+    """What is told to a server of who connects. The downstream client's own words travel, not earnest's."""
+
+    capabilities: bytes = b"{}"
+    info: bytes = OWN_INFO
+    prefer_modern: bool = True
+    version: str = LEGACY
+    """The legacy version to ask for."""
+
+
+class _Discover(msgspec.Struct):
+    supportedVersions: list[str] = []
+    capabilities: Raw = Raw(b"{}")
+    instructions: str | None = None
+    meta: dict[str, Raw] = msgspec.field(default_factory=dict, name="_meta")
+
+
+class _Initialize(msgspec.Struct):
+    protocolVersion: str
+    capabilities: Raw = Raw(b"{}")
+    serverInfo: Raw = Raw(b"")
+    instructions: str | None = None
+
+
+def own_meta(params: bytes, client: ClientHello, version: str) -> bytes:
+    """`params` with the `_meta` that a modern request needs, for requests of earnest's own."""
+    parts = canonical.members(params or b"{}")
+    meta = canonical.members(parts.get("_meta", b"{}"))
+    meta["io.modelcontextprotocol/protocolVersion"] = string(version)
+    meta["io.modelcontextprotocol/clientCapabilities"] = client.capabilities
+    meta["io.modelcontextprotocol/clientInfo"] = client.info
+    parts["_meta"] = canonical.build(meta)
+    return canonical.build(parts)
+
+
+def discovered(raw: bytes) -> ServerHello | None:
+    """Read a `DiscoverResult`; None if it is none or offers no version of the modern era."""
+    try:
+        seen = msgspec.json.decode(raw, type=_Discover)
+    except msgspec.MsgspecError:
+        return None
+    if MODERN not in seen.supportedVersions:
+        return None
+    info = seen.meta.get("io.modelcontextprotocol/serverInfo", Raw(b""))
+    return ServerHello(
+        modern=True,
+        version=MODERN,
+        capabilities=bytes(seen.capabilities),
+        server_info=bytes(info),
+        instructions=seen.instructions or "",
+        supported=tuple(seen.supportedVersions),
+        raw=raw,
+    )
+
+
+def initialized(raw: bytes) -> ServerHello | None:
+    """Read an `InitializeResult`; None if it is none or names a version nobody knows."""
+    try:
+        seen = msgspec.json.decode(raw, type=_Initialize)
+    except msgspec.MsgspecError:
+        return None
+    if seen.protocolVersion not in LEGACY_VERSIONS:
+        return None
+    return ServerHello(
+        modern=False,
+        version=seen.protocolVersion,
+        capabilities=bytes(seen.capabilities),
+        server_info=bytes(seen.serverInfo),
+        instructions=seen.instructions or "",
+        supported=(seen.protocolVersion,),
+        raw=raw,
+    )
+
+
+def initialize_params(client: ClientHello) -> bytes:
+    """`InitializeRequest.params` for a client."""
+    return b'{"protocolVersion":%b,"capabilities":%b,"clientInfo":%b}' % (
+        string(client.version),
+        client.capabilities,
+        client.info,
+    )
+
+
+class _Opens(Protocol):
+    name: str
+
+    def call(self, method: str, params: bytes, handler: ExchangeHandler, *, id: int | None = None) -> object: ...
+
+    def notify(self, method: str, params: bytes) -> None: ...
+
+
+class _Word:
+    """One opening request and the future of its answer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.future: asyncio.Future[Reply] = loop.create_future()
+
+    def reply(self, reply: Reply) -> None:
+        if not self.future.done():
+            self.future.set_result(reply)
+
+    def message(self, message: envelope.Message) -> None:
+        pass
+
+    def request(self, message: envelope.Message) -> bool:
+        return False
+
+    def lost(self, error: EarnestError, sent: bool) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Opening:
+    """Settles the era on a link whose requests can be sent before anything else was said (pipes)."""
+
+    def __init__(self, link: _Opens, client: ClientHello) -> None:
+        self._link = link
+        self._client = client
+
+    async def run(self, timeout: float) -> ServerHello:
+        """Returns what the server said. Raises E1207 if it knows neither opening, E1206 if it says nothing."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        order = ["server/discover", "initialize"] if self._client.prefer_modern else ["initialize", "server/discover"]
+        waiting: dict[asyncio.Future[Reply], str] = {}
+        failures: list[str] = []
+        while True:
+            if order:
+                method = order.pop(0)
+                waiting[self._say(loop, method)] = method
+            left = deadline - loop.time()
+            patience = min(PROBE_S, left) if order else left
+            done, _ = await asyncio.wait(waiting, timeout=max(0.0, patience), return_when=asyncio.FIRST_COMPLETED)
+            for future in done:
+                method = waiting.pop(future)
+                reply = future.result()  # raises when the server is gone
+                hello = self._read(method, reply)
+                if hello is not None:
+                    if method == "initialize":
+                        self._link.notify("notifications/initialized", b"")
+                    return hello
+                if method == "server/discover" and self._is_modern_refusal(reply):
+                    raise EarnestError(
+                        "E1207",
+                        f"server {self._link.name!r} speaks none of the versions earnest knows ({MODERN} and older)",
+                        exit_code=3,
+                    )
+                failures.append(f"{method}: {(reply.error or reply.result)[:300].decode('utf-8', 'replace')}")
+            if not order and not waiting:
+                raise EarnestError(
+                    "E1207", f"server {self._link.name!r} could not be opened ({'; '.join(failures)})", exit_code=3
+                )
+            if loop.time() >= deadline:
+                raise EarnestError(
+                    "E1206",
+                    f"server {self._link.name!r} said nothing within {timeout:g} s",
+                    "Run its command by hand to see what it waits for; `timeout` in its configuration allows more time.",
+                    exit_code=3,
+                )
+
+    def _say(self, loop: asyncio.AbstractEventLoop, method: str) -> asyncio.Future[Reply]:
+        word = _Word(loop)
+        if method == "initialize":
+            self._link.call(method, initialize_params(self._client), word)
+        else:
+            self._link.call(method, own_meta(b"{}", self._client, MODERN), word)
+        return word.future
+
+    def _read(self, method: str, reply: Reply) -> ServerHello | None:
+        if not reply.result:
+            return None
+        return initialized(reply.result) if method == "initialize" else discovered(reply.result)
+
+    def _is_modern_refusal(self, reply: Reply) -> bool:
+        return bool(reply.error) and envelope.failure(reply.error).code in _MODERN_ERRORS
+
+
+class _Progress(msgspec.Struct):
+    progressToken: Raw = Raw(b"")
+
+
+def progress_token(params: bytes) -> bytes:
+    """The raw token of a progress notification; empty where it has none."""
+    try:
+        return bytes(msgspec.json.decode(params, type=_Progress).progressToken)
+    except msgspec.MsgspecError:
+        return b""
+
+
+class _Page(msgspec.Struct):
+    nextCursor: str | None = None
+    tools: list[Raw] | None = None
+    prompts: list[Raw] | None = None
+    resources: list[Raw] | None = None
+    resourceTemplates: list[Raw] | None = None
+
+
+LISTS: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+
+
+async def pages(link: Link, method: str) -> AsyncIterator[bytes]:
+    """The raw objects of a list, all pages. Raises E1208 for a list that is none or has no end."""
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(MAX_PAGES):
+        params = b"{}" if cursor is None else b'{"cursor":%b}' % string(cursor)
+        reply = await link.ask(method, params)
+        if reply.error:
+            failure = envelope.failure(reply.error)
+            raise EarnestError("E1208", f"{method} failed: {failure.code} {failure.message}", exit_code=3)
+        try:
+            page = msgspec.json.decode(reply.result, type=_Page)
+        except msgspec.MsgspecError as error:
+            raise EarnestError("E1208", f"{method} answered with something else than a list: {error}", exit_code=3) from None
+        items: list[Raw] | None = getattr(page, LISTS[method])
+        for item in items or ():
+            yield bytes(item)
+        if page.nextCursor is None:
+            return
+        if page.nextCursor in seen:
+            break
+        cursor = page.nextCursor
+        seen.add(cursor)
+    raise EarnestError("E1208", f"{method} goes round in circles or has more than {MAX_PAGES} pages", exit_code=3)

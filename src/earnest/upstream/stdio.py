@@ -1,0 +1,413 @@
+"""A link to a server that is a process: one JSON message a line on its pipes.
+
+The process gets a session of its own, a folder, exactly the environment it is given, no descriptor of any client, and on
+Linux a signal when the daemon dies. It ends in steps: its input is closed, then SIGTERM to its group, then SIGKILL. What
+it writes to standard error goes to the log, bounded; a line on standard output that is no JSON object is a log line too
+(servers print there), never an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
+
+from earnest.core.errors import EarnestError
+from earnest.protocol import envelope
+from earnest.protocol.envelope import Limits, Message, WireError
+from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
+from earnest.upstream.opening import ClientHello, Opening, own_meta, progress_token, string
+
+LINE_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes of one message of a server; a longer one ends the link (E1710)."""
+WRITE_HIGH: Final = 8 * 1024 * 1024
+"""Bytes queued towards a server that does not read; more ends the link (E1711)."""
+LOG_LINES_A_SECOND: Final = 20
+END_GRACE_S: Final = 2.0
+_PR_SET_PDEATHSIG: Final = 1
+
+_LIMITS: Final = Limits(max_bytes=LINE_LIMIT)
+
+
+def find_executable(command: str, path: str, cwd: str | None = None) -> str:
+    """The absolute path of a command; raises E1201 naming the PATH that was searched."""
+    if os.sep in command:
+        candidate = command if os.path.isabs(command) else os.path.join(cwd or os.getcwd(), command)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+        raise EarnestError("E1201", f"cannot run {command!r}: there is no such executable file", exit_code=3)
+    found = shutil.which(command, path=path)
+    if found is None:
+        raise EarnestError(
+            "E1201",
+            f"cannot run {command!r}: no such command in PATH ({path or 'which is empty'})",
+            f"Install {command!r}, or give its absolute path in the server's `command`.",
+            exit_code=3,
+        )
+    return found
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """A pre-exec function that asks the kernel to end the child with the daemon; None where the kernel cannot."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def before_exec() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(127)
+
+    return before_exec
+
+
+class _Process(asyncio.SubprocessProtocol):
+    def __init__(self, link: StdioLink) -> None:
+        self._link = link
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._link._received(data)
+        else:
+            self._link._stderr(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1:
+            self._link._stdout_closed()
+
+    def process_exited(self) -> None:
+        self._link._exited()
+
+
+class _Exchange(Exchange):
+    __slots__ = ("_link", "handler", "id")
+
+    def __init__(self, link: StdioLink, id: bytes, handler: ExchangeHandler) -> None:
+        self._link = link
+        self.id = id
+        self.handler = handler
+
+    def cancel(self, reason: str = "") -> None:
+        self._link._cancel(self.id, reason)
+
+
+class StdioLink:
+    """One server process and the session with it. See `earnest.upstream.base.Link`."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None,
+        client: ClientHello,
+        log: Callable[[str], None],
+        started: Callable[[int], None] | None = None,
+        ended: Callable[[int], None] | None = None,
+        open_timeout: float = 60.0,
+    ) -> None:
+        """`started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left."""
+        self.name = name
+        self.hello = ServerHello(modern=False, version="")
+        self.on_notification: Callable[[Message], None] = lambda message: None
+        self.on_lost: Callable[[EarnestError], None] = lambda error: None
+        self._argv = tuple(argv)
+        self._env = dict(env)
+        self._cwd = cwd
+        self._client = client
+        self._log = log
+        self._started = started
+        self._ended = ended
+        self._open_timeout = open_timeout
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._exchanges: dict[bytes, _Exchange] = {}
+        self._next = 0
+        self._lost: EarnestError | None = None
+        self._gone: asyncio.Future[None] | None = None
+        self._closing = False
+        self._log_second = 0
+        self._log_count = 0
+        self._last_words: list[str] = []
+
+    # opening and closing
+
+    async def open(self) -> ServerHello:
+        loop = asyncio.get_running_loop()
+        self._gone = loop.create_future()
+        executable = find_executable(self._argv[0], self._env.get("PATH", os.defpath), self._cwd)
+        if self._cwd is not None and not os.path.isdir(self._cwd):
+            raise EarnestError("E1202", f"server {self.name!r}: its folder {self._cwd!r} does not exist", exit_code=3)
+        try:
+            transport, _ = await loop.subprocess_exec(
+                lambda: _Process(self),
+                executable,
+                *self._argv[1:],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._env,
+                cwd=self._cwd,
+                start_new_session=True,
+                preexec_fn=_die_with_parent(),
+            )
+        except OSError as error:
+            raise EarnestError(
+                "E1203", f"server {self.name!r} could not be started: {error.strerror or error}", exit_code=3
+            ) from error
+        self._transport = transport
+        self._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+        if self._started is not None:
+            self._started(transport.get_pid())
+        try:
+            self.hello = await Opening(self, self._client).run(self._open_timeout)
+        except BaseException:
+            await self.close()
+            raise
+        return self.hello
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, while there is one."""
+        return self._transport.get_pid() if self._transport is not None else None
+
+    @property
+    def alive(self) -> bool:
+        return self._transport is not None and self._lost is None and not self._closing
+
+    async def close(self) -> None:
+        self._closing = True
+        transport = self._transport
+        if transport is None or self._gone is None:
+            return
+        self._fail(EarnestError("E1204", f"server {self.name!r} was closed", exit_code=3))
+        with contextlib.suppress(Exception):
+            if self._stdin is not None:
+                self._stdin.close()
+        for step, wait in ((None, END_GRACE_S), (signal.SIGTERM, END_GRACE_S), (signal.SIGKILL, 5.0)):
+            if step is not None:
+                self._signal_group(step)
+            done, _ = await asyncio.wait({self._gone}, timeout=wait)
+            if done:
+                break
+        self._signal_group(signal.SIGKILL)
+        transport.close()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        pid = self.pid
+        if pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
+
+    # what the server says
+
+    def _received(self, data: bytes) -> None:
+        buffer = self._buffer
+        if not buffer and data.endswith(b"\n") and data.count(b"\n") == 1:
+            self._line(data)
+            return
+        buffer += data
+        while True:
+            end = buffer.find(b"\n", self._scanned)
+            if end < 0:
+                self._scanned = len(buffer)
+                break
+            line = bytes(buffer[: end + 1])
+            del buffer[: end + 1]
+            self._scanned = 0
+            self._line(line)
+        if len(buffer) > LINE_LIMIT:
+            buffer.clear()
+            self._scanned = 0
+            self._end_badly(
+                EarnestError("E1710", f"server {self.name!r} sent a message of more than {LINE_LIMIT} bytes", exit_code=3)
+            )
+
+    def _line(self, line: bytes) -> None:
+        line = line.strip()
+        if not line:
+            return
+        if not line.startswith(b"{"):
+            self._say(f"stdout: {line[:500].decode('utf-8', 'replace')}")
+            return
+        try:
+            message = envelope.parse(line, _LIMITS)
+        except WireError as error:
+            self._say(f"sent what is no message: {error} ({line[:200].decode('utf-8', 'replace')})")
+            return
+        if message.kind == "response" or message.kind == "error":
+            exchange = self._exchanges.pop(message.id, None)
+            if exchange is None:
+                self._say(f"answered id {message.id.decode()}, which nobody waits for")
+                return
+            exchange.handler.reply(Reply(message.result, message.error))
+        elif message.kind == "notification":
+            self._notified(message)
+        else:
+            self._requested(message)
+
+    def _notified(self, message: Message) -> None:
+        if message.method == "notifications/progress":
+            exchange = self._exchanges.get(progress_token(message.params))
+            if exchange is not None:
+                exchange.handler.message(message)
+            return
+        if message.method == "notifications/message" and len(self._exchanges) == 1:
+            next(iter(self._exchanges.values())).handler.message(message)
+            return
+        self.on_notification(message)
+
+    def _requested(self, message: Message) -> None:
+        if message.method == "ping":
+            self._write(envelope.result(message.id, b"{}"))
+            return
+        # On a pipe nothing says which call a request belongs to: only a single call in flight can own it.
+        if len(self._exchanges) == 1 and next(iter(self._exchanges.values())).handler.request(message):
+            return
+        self._write(envelope.error(message.id, -32601, "no call in flight that this request could belong to"))
+
+    def _stdout_closed(self) -> None:
+        if not self._closing:
+            self._end_badly(self._death_notice())
+
+    def _exited(self) -> None:
+        transport = self._transport
+        if transport is not None and self._ended is not None:
+            self._ended(transport.get_pid())
+        if not self._closing:
+            self._fail(self._death_notice())
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def _death_notice(self) -> EarnestError:
+        code = self._transport.get_returncode() if self._transport is not None else None
+        how = "ended" if code is None else f"ended with status {code}" if code >= 0 else f"was killed by signal {-code}"
+        words = "; its last words: " + " / ".join(self._last_words) if self._last_words else ""
+        return EarnestError("E1205", f"server {self.name!r} {how}{words}", exit_code=3)
+
+    def _stderr(self, data: bytes) -> None:
+        for line in data[-8192:].splitlines():
+            text = line.decode("utf-8", "replace").rstrip()
+            if text:
+                self._last_words = [*self._last_words[-2:], text[:300]]
+                self._say(text[:1000])
+
+    def _say(self, text: str) -> None:
+        second = int(asyncio.get_running_loop().time())
+        if second != self._log_second:
+            if self._log_count > LOG_LINES_A_SECOND:
+                self._log(f"[{self.name}] {self._log_count - LOG_LINES_A_SECOND} more lines were left out")
+            self._log_second, self._log_count = second, 0
+        self._log_count += 1
+        if self._log_count <= LOG_LINES_A_SECOND:
+            self._log(f"[{self.name}] {text}")
+
+    # what is said to the server
+
+    def reserve(self) -> int:
+        self._next += 1
+        return self._next
+
+    def call(
+        self,
+        method: str,
+        params: bytes,
+        handler: ExchangeHandler,
+        *,
+        id: int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> Exchange:
+        token = b"%d" % (self.reserve() if id is None else id)
+        exchange = _Exchange(self, token, handler)
+        if self._lost is not None or self._stdin is None:
+            error = self._lost or EarnestError("E1204", f"server {self.name!r} is not open", exit_code=3)
+            asyncio.get_running_loop().call_soon(handler.lost, error, False)
+            return exchange
+        self._exchanges[token] = exchange
+        self._write(envelope.request(token, method, params))
+        return exchange
+
+    async def ask(self, method: str, params: bytes = b"{}", timeout: float = 30.0) -> Reply:
+        waiter = _Waiter(asyncio.get_running_loop())
+        if self.hello.modern:
+            params = own_meta(params, self._client, self.hello.version)
+        exchange = self.call(method, params, waiter)
+        try:
+            return await asyncio.wait_for(waiter.future, timeout)
+        except TimeoutError:
+            exchange.cancel("timeout")
+            raise EarnestError(
+                "E1206", f"server {self.name!r} did not answer {method!r} within {timeout:g} s", exit_code=3
+            ) from None
+
+    def notify(self, method: str, params: bytes) -> None:
+        if self.alive:
+            self._write(envelope.notification(method, params))
+
+    def respond(self, id: bytes, reply: Reply) -> None:
+        if self.alive:
+            self._write(envelope.result(id, reply.result) if reply.result else envelope.error_raw(id, reply.error))
+
+    def _cancel(self, id: bytes, reason: str) -> None:
+        if self._exchanges.pop(id, None) is None or not self.alive:
+            return
+        words = b',"reason":%b' % string(reason) if reason else b""
+        self._write(envelope.notification("notifications/cancelled", b'{"requestId":%b%b}' % (id, words)))
+
+    def _write(self, message: bytes) -> None:
+        stdin = self._stdin
+        if stdin is None or stdin.is_closing():
+            return
+        stdin.write(envelope.one_line(message) + b"\n")
+        if stdin.get_write_buffer_size() > WRITE_HIGH:
+            self._end_badly(
+                EarnestError("E1711", f"server {self.name!r} does not read: {WRITE_HIGH} bytes wait for it", exit_code=3)
+            )
+
+    # the end
+
+    def _end_badly(self, error: EarnestError) -> None:
+        self._fail(error)
+        self._signal_group(signal.SIGTERM)
+
+    def _fail(self, error: EarnestError) -> None:
+        if self._lost is not None:
+            return
+        self._lost = error
+        exchanges, self._exchanges = self._exchanges, {}
+        for exchange in exchanges.values():
+            exchange.handler.lost(error, True)
+        if not self._closing:
+            self.on_lost(error)
+
+
+class _Waiter:
+    """The handler behind `ask`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.future: asyncio.Future[Reply] = loop.create_future()
+
+    def reply(self, reply: Reply) -> None:
+        if not self.future.done():
+            self.future.set_result(reply)
+
+    def message(self, message: Message) -> None:
+        pass
+
+    def request(self, message: Message) -> bool:
+        return False
+
+    def lost(self, error: EarnestError, sent: bool) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
