@@ -199,30 +199,6 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _no_value(_: str) -> None:
-    return None
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) == len(pairs) and len({fold(key) for key in result}) == len(pairs):
-        return result
-    seen: dict[str, str] = {}
-    for key, _ in pairs:
-        other = seen.setdefault(fold(key), key)
-        if other != key:
-            what = f"{other[:80]!a} and {key[:80]!a} are one key to some parsers"
-            break
-        if sum(name == key for name, _ in pairs) > 1:
-            what = f"{key[:80]!a} stands twice"
-            break
-    raise EarnestError("E1302", f"duplicate key: {what}", "Send each key once, in one spelling.")
-
-
-def _no_value(_: str) -> None:
-    return None
-
-
 _scanner: Final = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_float=_Number, parse_int=_Number, parse_constant=_refuse_constant
 )
