@@ -1,0 +1,1 @@
+"""The gateway: what stands between MCP clients and MCP servers."""

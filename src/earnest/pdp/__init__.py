@@ -1,0 +1,1 @@
+"""The policy decision point: what gateway, hook and guard share."""

@@ -1,0 +1,124 @@
+"""Conversations: which key a call belongs to, and labels that outlive the daemon.
+
+The key of a call is built only of what earnest knows itself: the principal (user id of the socket's peer, or the person a
+token stands for), the host process as the kernel tells it, a session a hook announced, a handle from the request. Client ids
+and MCP session ids are the client's words and split nothing. What the operator sets for a client (`conversation = "principal"`)
+only makes the key wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from earnest.core.flow import Cause, Causes, FlowState, Key, names
+
+
+class SavedLabels(msgspec.Struct, frozen=True):
+    """The labels of one node as they are kept."""
+
+    key: Key
+    bits: int
+    causes: dict[int, Causes]
+    minted: bool
+    touched_at: float
+
+
+class LabelStore(Protocol):
+    """Where labels outlive the daemon."""
+
+    def load_labels(self) -> Iterable[SavedLabels]:
+        """All nodes with labels."""
+
+    def save_labels(self, saved: SavedLabels) -> None:
+        """Write one node; durable against a crash of the daemon when it returns."""
+
+    def delete_labels(self, keys: Iterable[Key]) -> None:
+        """Forget nodes whose conversation has ended."""
+
+
+def process_part(pid: int, started: str) -> str:
+    """The part of a key for a host process: its id alone could be used again, with its start time it cannot."""
+    return f"process:{pid}.{started}"
+
+
+class Conversations:
+    """The labels of all conversations, persisted as they rise."""
+
+    def __init__(self, store: LabelStore, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._state = FlowState()
+        self._touched: dict[Key, float] = {}
+        self._idle: dict[Key, float] = {}
+        for saved in store.load_labels():
+            self._state.restore(saved.key, saved.bits, saved.causes, minted=saved.minted)
+            self._touched[saved.key] = saved.touched_at
+
+    def open(self, key: Key, *, minted: bool, idle_s: float = 0.0) -> None:
+        """Make a key known; what an unminted one inherits is kept at once. `idle_s` > 0: the operator named an idle expiry."""
+        self._touched[key] = self._clock()
+        if idle_s > 0:
+            self._idle[key] = idle_s
+        if key in self._state:
+            return
+        if self._state.open(key, minted=minted):
+            self._save(key, minted)
+
+    def labels(self, key: Key) -> int:
+        """The labels a decision at this key uses."""
+        return self._state.effective(key)
+
+    def raise_(self, key: Key, bits: int, cause: Cause) -> int:
+        """Add labels. New ones are in the store before this returns; raises E14xx if they cannot be, and then the call must
+        not go on."""
+        new = self._state.raise_(key, bits, cause)
+        self._touched[key] = self._clock()
+        if new:
+            self._save(key, True)
+        return new
+
+    def causes(self, key: Key) -> dict[int, Causes]:
+        """What set the labels in force at a key."""
+        return self._state.causes(key)
+
+    def end(self, key: Key) -> tuple[Key, ...]:
+        """A person said the conversation is over. Returns the keys that are gone; the caller writes the receipt."""
+        gone = self._state.end(key)
+        self._store.delete_labels(gone)
+        for k in gone:
+            self._touched.pop(k, None)
+            self._idle.pop(k, None)
+        return gone
+
+    def expire(self) -> tuple[Key, ...]:
+        """End what was idle longer than the operator allowed; returns the keys that are gone."""
+        now = self._clock()
+        gone: list[Key] = []
+        for key, idle in list(self._idle.items()):
+            newest = max((t for k, t in self._touched.items() if k[: len(key)] == key), default=0.0)
+            if now - newest >= idle:
+                gone.extend(self.end(key))
+        return tuple(gone)
+
+    def list(self) -> list[dict[str, object]]:
+        """All known conversations for a person: key, labels, when last touched."""
+        return [
+            {
+                "key": list(key),
+                "labels": list(names(self._state.effective(key))),
+                "own": list(names(self._state.own(key))),
+                "touched": self._touched.get(key, 0.0),
+            }
+            for key in self._state.keys()
+        ]
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._state
+
+    def _save(self, key: Key, minted: bool) -> None:
+        self._store.save_labels(
+            SavedLabels(key, self._state.own(key), self._state.own_causes(key), minted, self._touched.get(key, self._clock()))
+        )
