@@ -53,6 +53,7 @@ class Conversations:
         self._state = FlowState()
         self._touched: dict[Key, float] = {}
         self._idle: dict[Key, float] = {}
+        self._unsaved: set[Key] = set()
         for saved in store.load_labels():
             self._state.restore(saved.key, saved.bits, saved.causes, minted=saved.minted)
             self._touched[saved.key] = saved.touched_at
@@ -76,8 +77,11 @@ class Conversations:
         not go on."""
         new = self._state.raise_(key, bits, cause)
         self._touched[key] = self._clock()
-        if new:
+        if new or key in self._unsaved:
+            # A label that could not be kept stays owed: the next call of this conversation must keep it or not run.
+            self._unsaved.add(key)
             self._save(key, True)
+            self._unsaved.discard(key)
         return new
 
     def causes(self, key: Key) -> dict[int, Causes]:
