@@ -1,0 +1,102 @@
+"""Requests as a handler sees them, and header fields of either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Headers:
+    """Header fields as they came (`raw`), with look-up by name in any case. Text is Latin-1, as RFC 9110
+    5.5 reads it."""
+
+    __slots__ = ("_map", "raw")
+
+    def __init__(self, raw: RawHeaders) -> None:
+        self.raw = raw
+        self._map: dict[bytes, bytes] = {}
+        for name, value in raw:
+            lower = name.lower()
+            known = self._map.get(lower)
+            self._map[lower] = value if known is None else known + b", " + value
+
+    def get(self, name: str) -> str | None:
+        """The value of `name`, None if absent; several fields of one name are joined with commas (RFC 9110
+        5.3)."""
+        value = self._map.get(name.lower().encode("latin-1"))
+        return None if value is None else value.decode("latin-1")
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower().encode("latin-1") in self._map
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Name (lower case) and value of each field, in order, several of one name joined."""
+        return ((n.decode("latin-1"), v.decode("latin-1")) for n, v in self._map.items())
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+
+class Request:
+    """One request with its whole body.
+
+    `path` is the target up to the question mark, as it came (not percent-decoded); `query` what follows it,
+    or "". `peer` is the client's address as the socket names it. `connection` lives as long as the client's
+    connection; `connection.state` is a dict for whoever handles its requests.
+    """
+
+    __slots__ = (
+        "_gone",
+        "_listeners",
+        "body",
+        "connection",
+        "headers",
+        "keep_alive",
+        "method",
+        "path",
+        "query",
+    )
+
+    def __init__(
+        self, method: str, target: str, headers: Headers, body: bytes, connection: Any, keep_alive: bool
+    ) -> None:
+        self.method = method
+        self.path, _, self.query = target.partition("?")
+        self.headers = headers
+        self.body = body
+        self.connection = connection
+        self.keep_alive = keep_alive
+        self._listeners: list[Callable[[], None]] | None = None
+        self._gone = False
+
+    @property
+    def peer(self) -> Any:
+        """The client's address: `(host, port)` or as the socket's family has it, None if unknown."""
+        return self.connection.peer
+
+    def header(self, name: str) -> str | None:
+        """The value of a header field, whatever its case; None if absent."""
+        return self.headers.get(name)
+
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once if the client goes away before its answer is complete (at once if it is
+        gone)."""
+        if self._gone:
+            callback()
+        elif self._listeners is None:
+            self._listeners = [callback]
+        else:
+            self._listeners.append(callback)
+
+    def disconnected(self) -> None:
+        """Told by the connection: the client is gone."""
+        self._gone = True
+        listeners, self._listeners = self._listeners, None
+        for callback in listeners or ():
+            callback()
+
+    def finished(self) -> None:
+        """Told by the connection: the answer is complete, so nobody hears of a later disconnect."""
+        self._listeners = None
