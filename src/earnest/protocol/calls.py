@@ -1,0 +1,188 @@
+"""What a call names and what came back, read from raw JSON; and edits that leave every other byte alone.
+
+Theory. What is judged is what is forwarded: a call is read through `members`, which refuses duplicate names,
+and a name that a lenient parser could take for one that matters (`Arguments`, full-width letters) is refused
+as well. What is built again from those members carries each value as the raw slice it came as.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from earnest.core.canonical import build, members
+from earnest.core.errors import EarnestError
+from earnest.protocol.envelope import INVALID_PARAMS, WireError
+from earnest.protocol.labels import Facts as Facts
+from earnest.protocol.labels import Labelled as Labelled
+from earnest.protocol.labels import tool_labels as tool_labels
+from earnest.protocol.methods import Method
+from earnest.protocol.outcomes import Outcome as Outcome
+from earnest.protocol.outcomes import outcome as outcome
+
+_REQUEST_NAMES: Final = frozenset(
+    (
+        "name",
+        "arguments",
+        "uri",
+        "ref",
+        "argument",
+        "context",
+        "taskId",
+        "task",
+        "cursor",
+        "level",
+        "notifications",
+        "inputResponses",
+        "requestState",
+        "_meta",
+    )
+)
+_FOLDED: Final = {name.casefold(): name for name in _REQUEST_NAMES}
+
+_decode_str: Final = msgspec.json.Decoder(str).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A `tools/call` (or `tools/resolve`) as read. `arguments` is raw JSON of an object, `{}` where absent or
+    null; `meta` is raw `_meta` or `b""`; `members` holds everything in `params`, in order, as raw slices."""
+
+    name: str
+    arguments: bytes
+    meta: bytes
+    members: dict[str, bytes]
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The object a call names. `kind` is `tool`, `resource`, `prompt` or `task`; `name` its name, URI or
+    id."""
+
+    kind: str
+    name: str
+
+
+def read_params(params: bytes) -> dict[str, bytes]:
+    """The members of `params`, each a raw slice; none for empty params.
+
+    Raises `WireError` -32602 for a duplicate, or a name that can be mistaken for one with a meaning.
+    """
+    if not params:
+        return {}
+    try:
+        seen = members(params)
+    except EarnestError as reason:
+        raise WireError(INVALID_PARAMS, reason.message, code=reason.code) from None
+    if not _REQUEST_NAMES.issuperset(seen):
+        for name in seen:
+            if name not in _REQUEST_NAMES and unicodedata.normalize("NFKC", name).casefold() in _FOLDED:
+                raise WireError(INVALID_PARAMS, f"member {name!r} of params can be mistaken for another")
+    return seen
+
+
+def text(seen: Mapping[str, bytes], name: str) -> str:
+    """The string under `name`. Raises `WireError` -32602 where it is missing or no string."""
+    raw = seen.get(name, b"")
+    try:
+        return _decode_str(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise WireError(INVALID_PARAMS, f"params need a string {name!r}") from None
+
+
+def tool_call(params: bytes) -> ToolCall:
+    """Read the params of `tools/call`. Raises `WireError` -32602."""
+    seen = read_params(params)
+    arguments = seen.get("arguments", b"null")
+    if arguments == b"null":
+        arguments = b"{}"
+    elif arguments[:1] != b"{":
+        raise WireError(INVALID_PARAMS, "arguments must be an object")
+    meta = seen.get("_meta", b"")
+    return ToolCall(text(seen, "name"), arguments, b"" if meta == b"null" else meta, seen)
+
+
+def subject(method: Method, seen: Mapping[str, bytes]) -> Subject | None:
+    """The object that a message of `method` names in its params (as `read_params` gave them); `None` if it
+    names none.
+
+    Raises `WireError` -32602 where the name is missing, no string, or a reference of an unknown type.
+    """
+    if method.names == "":
+        return None
+    if method.names == "ref":
+        reference = read_object(seen.get("ref", b""), "ref")
+        kind = text(reference, "type")
+        if kind == "ref/prompt":
+            return Subject("prompt", text(reference, "name"))
+        if kind == "ref/resource":
+            return Subject("resource", text(reference, "uri"))
+        raise WireError(INVALID_PARAMS, "ref must be a ref/prompt or a ref/resource")
+    named = text(seen, method.names)
+    if method.names == "uri":
+        return Subject("resource", named)
+    if method.names == "taskId":
+        return Subject("task", named)
+    return Subject("prompt" if method.kind == "prompt" else "tool", named)
+
+
+def read_object(raw: bytes, what: str) -> dict[str, bytes]:
+    """The members of one object inside a message. Raises `WireError` -32602 naming `what`."""
+    try:
+        return members(raw)
+    except EarnestError as reason:
+        raise WireError(INVALID_PARAMS, f"{what}: {reason.message}", code=reason.code) from None
+
+
+def string(value: str) -> bytes:
+    """The raw JSON of a string."""
+    return _encode(value)
+
+
+def with_member(raw: bytes, name: str, value: bytes) -> bytes:
+    """The object `raw` with one member set; the others keep their bytes and order, a new one comes last."""
+    seen = members(raw)
+    if name in seen:
+        seen[name] = value
+        return build(seen)
+    # Appending before the last brace leaves all that was there as it stood.
+    end = raw.rstrip(b" \t\r\n")[:-1]
+    return b"%b%b%b:%b}" % (end, b"," if seen else b"", _encode(name), value)
+
+
+def without_members(raw: bytes, names: Iterable[str]) -> bytes:
+    """The object `raw` without some members; unchanged, byte for byte, where it has none of them."""
+    seen = members(raw)
+    gone = [name for name in names if name in seen]
+    if not gone:
+        return raw
+    for name in gone:
+        del seen[name]
+    return build(seen)
+
+
+def with_meta(raw: bytes, key: str, value: bytes) -> bytes:
+    """The object `raw` (a result, params, a tool, a content block) with one member of its `_meta` set.
+
+    A `_meta` that is null or no object is replaced, because nothing can be added to it.
+    """
+    seen = members(raw)
+    old = seen.get("_meta", b"null")
+    if old[:1] == b"{":
+        return with_member(raw, "_meta", with_member(old, key, value))
+    return with_member(raw, "_meta", build({key: value}))
+
+
+def meta_member(meta: bytes, key: str) -> bytes:
+    """The raw value of one member of a raw `_meta`, `b""` where there is none."""
+    if not meta or meta[:1] != b"{":
+        return b""
+    return members(meta).get(key, b"")
+
+
+def renamed(call: ToolCall, name: str) -> bytes:
+    """The params of a tool call under another tool name (alias to original); all other values keep their
+    bytes."""
+    return build({**call.members, "name": _encode(name)})

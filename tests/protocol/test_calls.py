@@ -1,0 +1,138 @@
+"""Calls are read exactly, and edits leave every other byte alone."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earnest.core.canonical import members
+from earnest.protocol import calls
+from earnest.protocol.envelope import WireError
+from earnest.protocol.methods import lookup
+
+
+def test_reads_a_tool_call() -> None:
+    call = calls.tool_call(b'{"name":"a\\/b","arguments":{"n":1E2},"_meta":{"progressToken":7},"x":null}')
+    assert (call.name, call.arguments, call.meta) == ("a/b", b'{"n":1E2}', b'{"progressToken":7}')
+    assert call.members["x"] == b"null"
+
+
+@pytest.mark.parametrize("params", [b'{"name":"t"}', b'{"name":"t","arguments":null,"_meta":null}'])
+def test_absent_arguments_are_an_empty_object(params: bytes) -> None:
+    call = calls.tool_call(params)
+    assert (call.arguments, call.meta) == (b"{}", b"")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        b"",
+        b"{}",
+        b'{"name":7}',
+        b'{"name":null}',
+        b'{"name":"t","arguments":[]}',
+        b'{"name":"t","arguments":"{}"}',
+        b'{"name":"a","name":"b"}',
+        b'{"name":"a","Name":"b"}',
+        b'{"name":"t","arguments":{},"Arguments":{"x":1}}',
+        b'{"name":"t","Arguments":{"x":1}}',
+        '{"name":"t","ａrguments":{"x":1}}'.encode(),
+        b'{"name":"t","_META":{}}',
+    ],
+)
+def test_refuses_what_could_be_read_in_two_ways(params: bytes) -> None:
+    with pytest.raises(WireError) as caught:
+        calls.tool_call(params)
+    assert caught.value.rpc_code == -32602
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "subject"),
+    [
+        ("tools/call", b'{"name":"t"}', calls.Subject("tool", "t")),
+        ("prompts/get", b'{"name":"p"}', calls.Subject("prompt", "p")),
+        ("resources/read", b'{"uri":"file:///x"}', calls.Subject("resource", "file:///x")),
+        ("tasks/get", b'{"taskId":"1"}', calls.Subject("task", "1")),
+        ("completion/complete", b'{"ref":{"type":"ref/prompt","name":"p"}}', calls.Subject("prompt", "p")),
+        ("completion/complete", b'{"ref":{"type":"ref/resource","uri":"u"}}', calls.Subject("resource", "u")),
+        ("tools/list", b"{}", None),
+    ],
+)
+def test_names_the_object(method: str, params: bytes, subject: calls.Subject | None) -> None:
+    row = lookup(method, "modern")
+    assert row is not None
+    assert calls.subject(row, calls.read_params(params)) == subject
+
+
+@pytest.mark.parametrize("params", [b"{}", b'{"ref":1}', b'{"ref":{"type":"ref/tool","name":"p"}}'])
+def test_a_call_without_its_object_is_refused(params: bytes) -> None:
+    row = lookup("completion/complete", "modern")
+    assert row is not None
+    with pytest.raises(WireError):
+        calls.subject(row, calls.read_params(params))
+
+
+def test_both_content_fields_and_labels_are_otherwise_unchanged() -> None:
+    structured = b'{"f":1.10,"id":9007199254740993}'
+    result = b'{ "content":[{"type":"text","text":"1"}],\n"structuredContent":' + structured + b" }"
+    marked = calls.with_meta(result, "dev.earnest/receipt", b'"r1"')
+    before, after = members(result), members(marked)
+    assert after.pop("_meta") == b'{"dev.earnest/receipt":"r1"}'
+    assert after == before
+
+
+def test_a_key_that_is_already_there_is_replaced_and_its_neighbours_kept() -> None:
+    result = b'{"_meta":{"a.example/k": 1.0,"dev.earnest/receipt":"forged"},"content":[]}'
+    marked = calls.with_meta(result, "dev.earnest/receipt", b'"r1"')
+    assert marked == b'{"_meta":{"a.example/k":1.0,"dev.earnest/receipt":"r1"},"content":[]}'
+
+
+@pytest.mark.parametrize("meta", [b"null", b"7", b'"x"'])
+def test_meta_that_is_no_object_is_replaced(meta: bytes) -> None:
+    assert members(calls.with_meta(b'{"_meta":' + meta + b"}", "k", b"1")) == {"_meta": b'{"k":1}'}
+
+
+def test_a_tool_keeps_unknown_fields_when_it_gets_resolved_hints() -> None:
+    claimed = b'{"readOnlyHint":true,"category":"input","futureHint":[1]}'
+    tool = b'{"name":"x","annotations":' + claimed + b',"_meta":{"a.example/k":1},"unknownTopLevel":{"z":1}}'
+    annotations = calls.with_member(members(tool)["annotations"], "readOnlyHint", b"false")
+    served = calls.with_meta(
+        calls.with_member(tool, "annotations", annotations), "dev.earnest/profile", b"{}"
+    )
+    value = json.loads(served)
+    assert value["annotations"] == {"readOnlyHint": False, "category": "input", "futureHint": [1]}
+    assert value["_meta"] == {"a.example/k": 1, "dev.earnest/profile": {}}
+    assert value["unknownTopLevel"] == {"z": 1}
+
+
+def test_renaming_keeps_arguments_byte_for_byte() -> None:
+    arguments = b'{"id":9223372036854775807,"z":-0.0,"e":1E2}'
+    call = calls.tool_call(b'{"arguments":' + arguments + b',"name":"alias"}')
+    assert calls.renamed(call, "orig/inal") == b'{"arguments":' + arguments + b',"name":"orig/inal"}'
+
+
+def test_without_members() -> None:
+    raw = b'{ "a":1, "b":2 }'
+    assert calls.without_members(raw, ["c"]) is raw
+    assert calls.without_members(raw, ["b", "c"]) == b'{"a":1}'
+
+
+NAME = st.text(st.characters(codec="utf-8"), max_size=5)
+VALUE = st.sampled_from(['{"a": 1.0}', "1E2", '"x"', "null", "[ ]"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["a", "b", "é", "_meta", "x y", ""]), VALUE), NAME, VALUE)
+def test_setting_a_member_sets_that_one_alone(old: dict[str, str], name: str, value: str) -> None:
+    raw = ("{" + " , ".join(f"{json.dumps(key)} :{text}" for key, text in old.items()) + " }").encode()
+    if name.casefold() in {key.casefold() for key in old} - {name}:
+        return
+    expected: dict[str, Any] = {
+        **{key: json.loads(text) for key, text in old.items()},
+        name: json.loads(value),
+    }
+    got = calls.with_member(raw, name, value.encode())
+    assert json.loads(got) == expected
+    assert list(json.loads(got)) == list(expected)
