@@ -88,8 +88,7 @@ def members(raw: bytes) -> dict[str, bytes]:
         # longer than that has white space or escapes in it, or a key that swallowed another.
         length = 4 * len(result) + 1 + len(keys) + sum(map(len, result.values()))
         if (
-            length == len(raw)
-            and keys.isascii()
+            length == len(raw)  # never for keys beyond ASCII: they have fewer characters than bytes
             and (keys == keys.lower() or len({key.lower() for key in result}) == len(result))
         ):
             return result
