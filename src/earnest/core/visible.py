@@ -9,7 +9,12 @@ from typing import Final
 # Letters and marks by category, yet blank or invisible on screen: Hangul fillers, Braille blank, combining
 # grapheme joiner, Khmer inherent vowels, Mongolian and general variation selectors.
 _BLANK: Final = frozenset(
-    [847, 4447, 4448, 6068, 6069, 10240, 12644, 65440, *range(6155, 6160), *range(65024, 65040), *range(917760, 918000)]
+    [
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+        *range(0xE0100, 0xE01F0),
+    ]
 )
 _HIDDEN: Final = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"])
 
