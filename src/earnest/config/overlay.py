@@ -1,0 +1,213 @@
+"""An earnest.toml that merely lies in the working directory: it may come with a cloned repository.
+
+Theory. Whoever wrote such a file is a stranger, so of all it says only what tightens counts, and the rest
+is reported, never silently dropped. It tightens by ask and deny rules (in the floor tier, where they cannot
+answer before something stricter), by a stricter preset, by labels on their riskier side and by less trust.
+A server it names is not started and not even resolved; it is listed until a person approves this path with
+this hash at a terminal. After that the file is read by `settings.load` like the operator's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from earnest.config import sections, toml_ranges
+from earnest.config.document import Member, Node
+from earnest.config.reading import Source, Table
+from earnest.config.sections import PRESETS, ServerSettings, ToolLabels
+from earnest.config.settings import PolicyText, Settings, policy_text, read
+from earnest.core.errors import EarnestError
+from earnest.core.hints import RISKY
+from earnest.core.profile import NAMES, Labels, Trust
+
+FILE_NAME = "earnest.toml"
+
+_ORDER = tuple(Trust)
+
+
+class Overlay(msgspec.Struct, frozen=True):
+    """What a found file may say. `pending`: its servers, not started. `ignored`: what it said in vain, one
+    sentence each. Approval is of `path` (real path) and `sha256` together."""
+
+    path: str
+    sha256: str
+    preset: str = ""
+    labels: tuple[ToolLabels, ...] = ()
+    policies: tuple[PolicyText, ...] = ()
+    trust_caps: dict[str, Trust] = {}
+    pending: tuple[ServerSettings, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
+    """Read a found file; None where there is none.
+
+    A mistake in it is an error as in any other file (codes of `settings.load`): a file that means to forbid
+    something must not be passed over because of a typing mistake.
+    """
+    data = read(path, missing_is_error=False)
+    if data is None:
+        return None
+    top = Table(Source(path, data), toml_ranges.scan(path, data), "")
+    ignored: list[str] = []
+    pending: list[ServerSettings] = []
+    caps: dict[str, Trust] = {}
+    for name, table in top.named("servers"):
+        server = sections.server(name, table)
+        if server.command or server.url is not None:
+            pending.append(server)
+        elif server.trust is not None:
+            caps[name] = server.trust
+    labels = []
+    for name, table in top.named("labels"):
+        found = sections.tool_labels(name, table)
+        raised = _raising(found)
+        if raised is not None:
+            labels.append(raised)
+        if raised != found:
+            ignored.append(f"{found.source}: labels that make {name} look safer")
+    preset = top.choice("preset", PRESETS, "") if top.has("preset") else ""
+    folder = os.path.dirname(os.path.abspath(path))
+    policies = []
+    for policy in policy_text(top, folder, env):
+        kept, dropped = _tightening(policy)
+        policies.append(kept)
+        ignored += dropped
+    # These are read for their mistakes and then left alone.
+    for key, reader in _LEFT_ALONE.items():
+        if top.has(key):
+            line = data.count(b"\n", 0, (top.node.get(key) or top.node).start) + 1
+            ignored.append(f"{path}:{line}: [{key}] is the operator's to say")
+            _read_anyway(top, key, reader)
+    for name in top.texts("include"):
+        ignored.append(f"{path}: include {name}")
+    top.finish()
+    return Overlay(
+        path=os.path.realpath(path),
+        sha256=hashlib.sha256(data).hexdigest(),
+        preset=preset,
+        labels=tuple(labels),
+        policies=tuple(policies),
+        trust_caps=caps,
+        pending=tuple(pending),
+        ignored=tuple(ignored),
+    )
+
+
+def tighten(settings: Settings, found: Overlay) -> Settings:
+    """The operator's settings under a found file: nothing in the result is looser than before."""
+    caps = dict(settings.trust_caps)
+    for name, trust in found.trust_caps.items():
+        caps[name] = _less(caps.get(name, trust), trust)
+    servers = {
+        name: msgspec.structs.replace(server, trust=_less(server.trust, caps[name]))
+        if server.trust is not None and name in caps
+        else server
+        for name, server in settings.servers.items()
+    }
+    stricter = max(settings.preset, found.preset or settings.preset, key=PRESETS.index)
+    return msgspec.structs.replace(
+        settings,
+        servers=servers,
+        trust_caps=caps,
+        preset=stricter,
+        labels=_merged(settings.labels, found.labels),
+        policies=settings.policies + found.policies,
+    )
+
+
+def _less(a: Trust, b: Trust) -> Trust:
+    return min(a, b, key=_ORDER.index)
+
+
+def _raising(found: ToolLabels) -> ToolLabels | None:
+    """The labels' riskier half alone. Roles, refinements and dispatchers can lower, so they go."""
+    kept = {name: risky for name in NAMES if found.labels.get(name) is (risky := RISKY.get(name, True))}
+    if not kept:
+        return None
+    labels = Labels(**kept, source=found.labels.source)
+    return ToolLabels(server=found.server, tool=found.tool, labels=labels, source=found.source)
+
+
+def _merged(own: tuple[ToolLabels, ...], added: tuple[ToolLabels, ...]) -> tuple[ToolLabels, ...]:
+    """One entry a tool; where both speak of a value, the added, riskier one counts."""
+    by_tool = {(labels.server, labels.tool): labels for labels in own}
+    for extra in added:
+        key = (extra.server, extra.tool)
+        base = by_tool.get(key)
+        if base is None:
+            by_tool[key] = extra
+            continue
+        says = {name: value for name in NAMES if (value := extra.labels.get(name)) is not None}
+        # A refinement could lower again, per call, what was just raised.
+        by_tool[key] = msgspec.structs.replace(
+            base, labels=msgspec.structs.replace(base.labels, **says), refine=(), dispatcher=None
+        )
+    return tuple(by_tool.values())
+
+
+def _tightening(policy: PolicyText) -> tuple[PolicyText, list[str]]:
+    """The policy's asks and denies, to stand in the floor tier, and what was dropped."""
+    members: list[Member] = []
+    dropped: list[str] = []
+    for member in policy.node.members:
+        if member.key in ("ask", "deny"):
+            members.append(member)
+        elif member.key in ("rule", "floor") and member.node.kind == "array":
+            items = []
+            for item in member.node.items:
+                if item.text("then") in ("ask", "deny") and item.get("flow") is None:
+                    items.append(item)
+                else:
+                    name = item.text("name") or "without a name"
+                    line = policy.data.count(b"\n", 0, item.start) + 1
+                    dropped.append(f"{policy.path}:{line}: the rule {name} asks or denies nothing")
+            members.append(
+                Member(key=member.key, start=member.start, end=member.end, node=_with(member.node, items))
+            )
+        else:
+            line = policy.data.count(b"\n", 0, member.start) + 1
+            dropped.append(f"{policy.path}:{line}: {member.key}")
+    node = msgspec.structs.replace(policy.node, members=tuple(members))
+    return msgspec.structs.replace(policy, node=node, tier="floor"), dropped
+
+
+def _with(node: Node, items: list[Node]) -> Node:
+    return msgspec.structs.replace(node, items=tuple(items))
+
+
+_LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {
+    "clients": sections.client,
+    "asking": lambda _, table: sections.asking(table),
+    "limits": lambda _, table: sections.limits(table),
+    "listen": lambda _, table: sections.listen(table),
+    "receipts": lambda _, table: sections.receipts(table),
+    "views": sections.view,
+}
+
+
+def _tables(top: Table, key: str) -> Iterator[tuple[str, Table]]:
+    if key in ("clients", "views"):
+        yield from top.named(key)
+    else:
+        table = top.table(key)
+        if table is not None:
+            yield key, table
+
+
+def _read_anyway(top: Table, key: str, reader: Callable[[str, Table], object]) -> None:
+    for name, table in _tables(top, key):
+        reader(name, table)
+
+
+def pending_error(found: Overlay, name: str) -> EarnestError:
+    """What to say where a server of a found file is wanted: E1012."""
+    return EarnestError(
+        "E1012",
+        f'the server "{name}" comes from {found.path}, which nobody has approved',
+        f"read the file, then: earnest trust --file {found.path}",
+    )
