@@ -207,8 +207,10 @@ def composite(parts: Sequence[Profile | None]) -> Profile:
         return WORST
     if len(known) == 1:
         return known[0]
-    bare = [_bare(part) for part in known]
-    values = {name: _joined(name, [part[name] for part in bare]) for name in NAMES}
+    reads = all(part.read_only.value for part in known)
+    # A part that only reads destroys nothing in the whole; what it would do otherwise matters if all read.
+    views = [_bare(part) if reads else {name: part.get(name) for name in NAMES} for part in known]
+    values = {name: _joined(name, [view[name] for view in views]) for name in NAMES}
     values["idempotent"] = Value(False, Basis.DEFAULT)
     return _mooted(values)
 
