@@ -1,0 +1,366 @@
+"""The catalog: every server earnest knows, what its tools are now, what a person was shown, and the profile in force.
+
+Theory. The definitions a person saw are pinned. What a server offers now is compared with them: neutral changes pass,
+tightening ones take effect at once and become the pin, anything else is loosening: the tool keeps being served as it was
+pinned, what is believed of it is suspended, and its calls ask until a person has seen the difference. A tool that appears
+later was never shown and asks too. First contact with a server pins what it shows; that pins words, it trusts nothing.
+
+List and call use the same entries (law 4): a list is a rendering of them and a call looks one up, so no list need ever have
+been asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from earnest.core import canonical, pin
+from earnest.core.decide import PinState, Table
+from earnest.core.errors import EarnestError
+from earnest.core.hints import RawHints, raw_from_wire
+from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve
+from earnest.pdp.schema import only_plain_values
+from earnest.protocol.labels import tool_labels
+
+INSTRUCTIONS: Final = "\0instructions"
+"""The name under which a server's instructions are pinned."""
+NEW: Final = "new"
+
+
+class SavedPin(msgspec.Struct, frozen=True):
+    """One pinned definition. `pending` is a definition that waits for a person, empty if none."""
+
+    tool: str
+    pin: str
+    definition: bytes
+    pending: bytes = b""
+    seen_at: float = 0.0
+
+
+class PinBook(Protocol):
+    """Where pins are kept, by server identity (and authorization, which is part of the identity key)."""
+
+    def pins(self, identity: str) -> list[SavedPin]:
+        """All pins of a server."""
+
+    def save_pins(self, identity: str, pins: Iterable[SavedPin]) -> None:
+        """Write pins, in one transaction."""
+
+    def noise(self, identity: str) -> Sequence[str]:
+        """Regular expressions of path text that a person marked as noise."""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """What the operator and a pack say of one tool, found by whoever reads the configuration.
+
+    `operator` says it whatever the pin; `operator_pin` is the pin it was written for, empty for the one first seen. `refiners`
+    look at arguments: each returns labels and whether they may lower, or None.
+    """
+
+    operator: Labels = NOTHING
+    operator_pin: str = ""
+    pack: Labels = NOTHING
+    pack_pins: frozenset[str] = frozenset()
+    roles: Mapping[str, str] = {}
+    refiners: tuple[Refiner, ...] = ()
+    dispatch: object | None = None
+    violated: frozenset[str] = frozenset()
+    supported: frozenset[str] = frozenset()
+    support_pin: str = ""
+
+
+Refiner = Callable[[Mapping[str, object]], "Refined | None"]
+
+
+class Refined(msgspec.Struct, frozen=True):
+    """What a refiner says of one call."""
+
+    labels: Labels
+    why: str
+    from_operator: bool
+
+
+NO_WORDS: Final = Words()
+
+
+class Tool:
+    """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
+
+    __slots__ = (
+        "annotations", "claims", "definition", "difference", "is_method", "name", "offered", "output_schema", "pin", "profile",
+        "standing", "state", "tables", "takes_text", "title", "words",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_method = False
+        self.definition = b"{}"
+        """What is served and judged, raw."""
+        self.offered = b"{}"
+        """What the server offers now, raw."""
+        self.pin = ""
+        self.state = PinState.HOLDS
+        self.difference: pin.Difference | None = None
+        self.title: str | None = None
+        self.annotations: bytes = b""
+        self.output_schema: bytes = b""
+        self.claims = RawHints()
+        self.words = NO_WORDS
+        self.standing = Standing()
+        self.profile: Profile = resolve(self.standing)
+        self.takes_text: frozenset[str] = frozenset()
+        self.tables: dict[object, Table] = {}
+        """Decisions that stand ready, by policy, client and refined profile; emptied when anything above changes."""
+
+
+class _ToolWire(msgspec.Struct):
+    name: str
+    title: str | None = None
+    annotations: dict[str, object] | None = None
+    outputSchema: object = None
+    meta: dict[str, object] | None = msgspec.field(default=None, name="_meta")
+
+
+class Server:
+    """One server by its identity: trust, pins, tools."""
+
+    def __init__(self, name: str, identity: str, *, credentialed: bool, display: str = "") -> None:
+        self.name = name
+        self.identity = identity
+        """The store's key for it: command and package, or origin and path; with the authorization it is used under."""
+        self.display = display or name
+        self.credentialed = credentialed
+        self.trust = Trust.UNTRUSTED
+        self.trust_source = ""
+        self.cwd: str | None = None
+        self.contained: Labels = NOTHING
+        self.tools: dict[str, Tool] = {}
+        self.methods: dict[str, Tool] = {}
+        self.instructions = ""
+        self.instructions_pending = ""
+        self.listed = False
+        self.generation = 0
+        """Grows with every change of what is served or resolved."""
+        self.words: Callable[[str, str], Words] = lambda tool, pin: NO_WORDS
+
+    def method(self, name: str, claims: RawHints) -> Tool:
+        """The entry of a method that is judged like a tool: the server's worst, but for what the method itself claims."""
+        entry = self.methods.get(name)
+        if entry is None:
+            entry = Tool(name)
+            entry.is_method = True
+            entry.claims = claims
+            self.methods[name] = entry
+            self._resolve(entry)
+        return entry
+
+    def unknown(self, name: str) -> Tool:
+        """The entry of a tool the server does not list: nothing is known, no person has seen it."""
+        entry = Tool(name)
+        entry.state = PinState.UNSEEN
+        return entry
+
+    def set_trust(self, trust: Trust, source: str) -> None:
+        """Take another trust (and where it comes from); resolves all entries again."""
+        if trust is not self.trust or source != self.trust_source:
+            self.trust = trust
+            self.trust_source = source
+            self.resolve()
+
+    def resolve(self) -> None:
+        """Resolve all entries again, after trust, labels, packs, evidence or containment changed."""
+        for entry in (*self.tools.values(), *self.methods.values()):
+            self._resolve(entry)
+        self.generation += 1
+
+    def update(self, offered: Sequence[bytes], instructions: str, book: PinBook, now: float) -> bool:
+        """Take what the server lists now. Whether what is served changed. Raises E1210 for a list that cannot be used."""
+        known = {saved.tool: saved for saved in book.pins(self.identity)}
+        noise = book.noise(self.identity)
+        first = not known
+        write: list[SavedPin] = []
+        tools: dict[str, Tool] = {}
+        for raw in offered:
+            entry = self._entry(raw)
+            if entry.name in tools:
+                raise EarnestError(
+                    "E1210", f"server {self.name!r} lists the tool {entry.name!r} twice; neither is served", exit_code=3
+                )
+            self._compare(entry, known.get(entry.name), first, noise, now, write)
+            tools[entry.name] = entry
+        changed = self._take_instructions(instructions, known.get(INSTRUCTIONS), first, noise, now, write)
+        if write:
+            book.save_pins(self.identity, write)
+        changed = changed or not self.listed or not _served_alike(self.tools, tools)
+        self.tools = tools
+        self.listed = True
+        for entry in tools.values():
+            self._resolve(entry)
+        if changed:
+            self.generation += 1
+        return changed
+
+    def _entry(self, raw: bytes) -> Tool:
+        try:
+            wire = msgspec.json.decode(raw, type=_ToolWire)
+        except msgspec.MsgspecError as error:
+            raise EarnestError("E1210", f"server {self.name!r} lists a tool that is none: {error}", exit_code=3) from None
+        entry = Tool(wire.name)
+        entry.offered = entry.definition = raw
+        return entry
+
+    def _compare(
+        self, entry: Tool, saved: SavedPin | None, first: bool, noise: Sequence[str], now: float, write: list[SavedPin]
+    ) -> None:
+        twins = pin.ambiguity(entry.offered)
+        if twins is not None:
+            entry.state = PinState.REFUSED
+            entry.pin = saved.pin if saved is not None else ""
+            entry.definition = saved.definition if saved is not None else b""
+            return
+        if saved is None:
+            entry.pin = pin.pin(entry.offered)
+            if first:
+                write.append(SavedPin(entry.name, entry.pin, entry.offered, b"", now))
+            else:
+                entry.state = PinState.UNSEEN
+                write.append(SavedPin(entry.name, "", b"", entry.offered, now))
+            return
+        if not saved.pin:
+            entry.pin = pin.pin(entry.offered)
+            entry.state = PinState.UNSEEN
+            if saved.pending != entry.offered:
+                write.append(SavedPin(entry.name, "", b"", entry.offered, now))
+            return
+        found = pin.difference(saved.definition, entry.offered, noise)
+        if found.kind == "neutral":
+            entry.pin = saved.pin
+            if saved.pending:
+                write.append(SavedPin(entry.name, saved.pin, saved.definition, b"", now))
+            elif not pin.holds(saved.pin, saved.definition) or pin.formula(saved.pin) != pin.FORMULA:
+                write.append(SavedPin(entry.name, pin.pin(saved.definition), saved.definition, b"", now))
+        elif found.kind == "tightening":
+            entry.state = PinState.TIGHTENED
+            entry.pin = pin.pin(entry.offered)
+            write.append(SavedPin(entry.name, entry.pin, entry.offered, b"", now))
+        else:
+            entry.state = PinState.LOOSENED
+            entry.difference = found
+            entry.pin = saved.pin
+            entry.definition = saved.definition
+            if saved.pending != entry.offered:
+                write.append(SavedPin(entry.name, saved.pin, saved.definition, entry.offered, now))
+
+    def _take_instructions(
+        self, text: str, saved: SavedPin | None, first: bool, noise: Sequence[str], now: float, write: list[SavedPin]
+    ) -> bool:
+        before = self.instructions
+        self.instructions_pending = ""
+        if saved is None and first:
+            write.append(SavedPin(INSTRUCTIONS, pin.text_pin(text), text.encode(), b"", now))
+            self.instructions = text
+        else:
+            held = saved.definition.decode() if saved is not None else ""
+            if pin.text_difference(held, text, noise).kind == "neutral":
+                self.instructions = text
+            else:
+                self.instructions = held
+                self.instructions_pending = text
+                if saved is None or saved.pending != text.encode():
+                    write.append(SavedPin(INSTRUCTIONS, pin.text_pin(held), held.encode(), text.encode(), now))
+        return before != self.instructions
+
+    def _resolve(self, entry: Tool) -> None:
+        entry.tables.clear()
+        server_labels = NOTHING
+        if not entry.is_method:
+            self._read(entry)
+            server_labels = _labels_of(entry.definition) if entry.definition else NOTHING
+        words = entry.words = self.words(entry.name, entry.pin)
+        holds = entry.state in (PinState.HOLDS, PinState.TIGHTENED)
+        entry.takes_text = frozenset(name for name, role in words.roles.items() if role == "content")
+        entry.standing = Standing(
+            trust=self.trust,
+            claims=entry.claims,
+            pin_holds=holds,
+            operator=words.operator,
+            operator_holds=words.operator_pin in ("", entry.pin),
+            contained=self.contained,
+            pack=words.pack,
+            pack_holds=entry.pin in words.pack_pins,
+            violated=words.violated,
+            supported=words.supported,
+            support_holds=words.support_pin == entry.pin and bool(entry.pin),
+            server_labels=server_labels,
+            credentialed=self.credentialed,
+            safe_output=holds and only_plain_values(_json(entry.output_schema)),
+        )
+        entry.profile = resolve(entry.standing)
+
+    def _read(self, entry: Tool) -> None:
+        """Claims and titles: of the definition in force, and the riskier of both where a looser one waits."""
+        if not entry.definition:
+            entry.title, entry.annotations, entry.output_schema, entry.claims = None, b"", b"", RawHints()
+            return
+        members = canonical.members(entry.definition)
+        entry.annotations = members.get("annotations", b"")
+        entry.output_schema = members.get("outputSchema", b"")
+        entry.claims = raw_from_wire(_json(entry.annotations))
+        title = _json(members.get("title", b""))
+        if not isinstance(title, str):
+            inner = _json(entry.annotations)
+            title = inner.get("title") if isinstance(inner, dict) else None
+        entry.title = title if isinstance(title, str) else None
+        if entry.definition is not entry.offered and entry.state is PinState.LOOSENED:
+            entry.claims = _riskier(entry.claims, raw_from_wire(_json(canonical.members(entry.offered).get("annotations", b""))))
+
+
+def stricter(a: Labels, b: Labels) -> Labels:
+    """Two statements of one rank as one: where both speak, the riskier value counts (file and store)."""
+    if a == NOTHING or b == NOTHING:
+        return b if a == NOTHING else a
+    values: dict[str, bool | None] = {}
+    for name in NAMES:
+        x, y = a.get(name), b.get(name)
+        values[name] = y if x is None else x if y is None or x == y else RISKY_VALUES[name]
+    return Labels(**values, source=f"{a.source}; {b.source}")
+
+
+TrustSource = Literal["file", "store", ""]
+
+
+def _riskier(held: RawHints, offered: RawHints) -> RawHints:
+    """A raising claim is believed from anyone, also in a definition that nobody has seen yet."""
+
+    def worse(name: str) -> bool | None:
+        now = offered.get(name)
+        return now if now is RISKY_VALUES[name] else held.get(name)
+
+    return RawHints(worse("read_only"), worse("destructive"), worse("idempotent"), worse("open_world"))
+
+
+def _labels_of(definition: bytes) -> Labels:
+    found = tool_labels(definition)
+    private, untrusted = found.restrict.private, found.restrict.untrusted
+    return Labels(
+        reads_private=private if private is not None else found.relax.private,
+        sees_untrusted=untrusted if untrusted is not None else found.relax.untrusted,
+        source="the server's own labels",
+    )
+
+
+def _served_alike(old: Mapping[str, Tool], new: Mapping[str, Tool]) -> bool:
+    return list(old) == list(new) and all(
+        old[name].definition == entry.definition and old[name].state == entry.state for name, entry in new.items()
+    )
+
+
+def _json(raw: bytes) -> object:
+    if not raw:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        return None

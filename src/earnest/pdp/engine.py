@@ -1,0 +1,271 @@
+"""The engine: one call in, one judgement out; what was seen, kept.
+
+The order of one call is the caller's to keep, and each step here may refuse it (law 6):
+
+    judge      profile of this call, labels before it, endorsement, policy, flow, pins, floor → verdict
+    admit      the labels that the call itself will set are kept; from here on it counts as in flight
+    (the decision record is written, the call goes out, the answer comes)
+    observed   what the answer restricts further is kept before the answer is delivered
+
+Nothing here does I/O but through the stores handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+import msgspec
+
+from earnest.core import arguments as reading
+from earnest.core import canonical
+from earnest.core.compile import Compiled
+from earnest.core.decide import Decision, Endorsement, Subject, Table
+from earnest.core.dispatch import DispatchSpec, dispatch
+from earnest.core.errors import EarnestError
+from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
+from earnest.core.profile import WORST, Basis, Profile, Trust, refine
+from earnest.core.verdict import Reason, Verdict
+from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
+from earnest.pdp.catalog import Tool
+from earnest.pdp.conversations import Conversations
+from earnest.pdp.facts import Judgement, Question
+from earnest.pdp.floor import Floor
+from earnest.pdp.schema import conforms
+from earnest.protocol.outcomes import Outcome
+
+_TABLES_A_TOOL: Final = 256
+_BAD_ARGUMENTS: Final = "wire/arguments"
+_PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "resultType"))
+
+
+class Endorsements(Protocol):
+    """A person's standing answers."""
+
+    def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
+        """The one that covers a call with these steering values, if any."""
+
+
+class Engine:
+    """What gateway, hook and guard put their calls to."""
+
+    def __init__(
+        self,
+        policy: Compiled,
+        conversations: Conversations,
+        floor: Floor,
+        endorsements: Endorsements,
+        *,
+        clock: Callable[[], float],
+        new_id: Callable[[str], str],
+    ) -> None:
+        self.policy = policy
+        self.overlays: dict[str, Compiled] = {}
+        self.conversations = conversations
+        self._floor = floor
+        self._endorsements = endorsements
+        self._clock = clock
+        self._new_id = new_id
+
+    def judge(self, question: Question) -> Judgement:
+        """Decide one call. Never raises for what the call itself holds: a call that cannot be judged is denied."""
+        policy = self.policy if not question.overlay else self.overlays.get(question.overlay, self.policy)
+        labels = self.conversations.labels(question.key)
+        try:
+            digest = canonical.digest(question.arguments or b"{}")
+        except EarnestError as error:
+            reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
+            return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
+        tool, profile, arguments, judged_as, why = self._target(question)
+        if question.hidden:
+            reason = Reason("view/hidden", question.hidden, Verdict.DENY)
+            decision = Decision(Verdict.DENY, (reason,), (), Verdict.DENY)
+            return self._judgement(question, policy, labels, digest, profile, decision)
+        table = self._table(question, policy, tool, profile)
+
+        def load() -> object:
+            return reading.load(question.arguments)
+
+        endorsement = self._endorsed(question) if labels or table.at(labels, load).verdict is not Verdict.ALLOW else None
+        bits = labels | (ENDORSED if endorsement is not None else 0)
+        decision = table.at(bits, load, endorsement)
+        if decision.observed is not Verdict.ALLOW:
+            decision = table.at(
+                bits,
+                load,
+                endorsement,
+                causes=self.conversations.causes(question.key),
+                conversation="/".join(question.key),
+            )
+        stop = self._floor.check(
+            question.arguments,
+            cwd=question.cwd,
+            destructive=profile.destructive.value,
+            takes_text=tool.takes_text,
+        )
+        if stop is not None:
+            decision = Decision(Verdict.DENY, (stop, *decision.reasons), (), Verdict.DENY)
+        judgement = self._judgement(question, policy, labels, digest, profile, decision)
+        judgement.judged_as = judged_as
+        judgement.endorsement = endorsement.receipt if endorsement is not None else ""
+        judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)
+        if why:
+            judgement.reasons = (*judgement.reasons, Reason("refine", why, Verdict.ALLOW))
+        return judgement
+
+    def admit(self, judgement: Judgement) -> None:
+        """Keep the labels that this call's own sources set, before it goes out. Raises E14xx if they cannot be kept."""
+        question, profile = judgement.question, judgement.profile
+        bits = (PRIVATE if profile.reads_private.value else 0) | (UNTRUSTED if profile.sees_untrusted.value else 0)
+        judgement.labels_after = judgement.labels_before | bits
+        if bits:
+            self._raise(judgement, question, bits)
+
+    def observed(self, judgement: Judgement, outcome: Outcome | None) -> None:
+        """Keep what an answer restricts further, before it is delivered. `None`: it could not be read, which is worst."""
+        bits = 0
+        if outcome is None or outcome.malformed:
+            bits = PRIVATE | UNTRUSTED
+        else:
+            if outcome.restrict.private:
+                bits |= PRIVATE
+            if outcome.restrict.untrusted:
+                bits |= UNTRUSTED
+            if _breaks_safe_output(judgement, outcome):
+                bits |= UNTRUSTED
+        judgement.labels_after |= bits
+        if bits & ~judgement.labels_before:
+            self._raise(judgement, judgement.question, bits)
+
+    def _raise(self, judgement: Judgement, question: Question, bits: int) -> None:
+        for bit, facet in ((PRIVATE, "reads_private"), (UNTRUSTED, "sees_untrusted")):
+            if bits & bit:
+                value = judgement.profile.get(facet)
+                cause = Cause(judgement.id, question.server.name, question.subject, value.basis.value, value.source)
+                self.conversations.raise_(question.key, bit, cause)
+
+    def _target(self, question: Question) -> tuple[Tool, Profile, Mapping[str, object] | None, str, str]:
+        """The tool the call is judged as, its profile for these arguments, and why that differs."""
+        tool = question.tool
+        spec = tool.words.dispatch
+        if not tool.words.refiners and spec is None:
+            return tool, tool.profile, None, "", ""
+        try:
+            arguments = reading.load(question.arguments)
+        except EarnestError:
+            return tool, WORST, None, "worst", "the arguments cannot be read"
+        if not isinstance(arguments, dict):
+            return tool, WORST, None, "worst", "the arguments are no object"
+        judged_as = ""
+        if isinstance(spec, DispatchSpec):
+            others = {
+                name: entry.words.dispatch
+                for name, entry in question.server.tools.items()
+                if isinstance(entry.words.dispatch, DispatchSpec)
+            }
+            name, arguments, found = dispatch(spec, arguments, question.server.tools.get, others)
+            if found is None:
+                return tool, WORST, None, "worst", f"what {tool.name!r} would run ({name!r}) cannot be resolved"
+            tool, judged_as = found, name
+        profile = tool.profile
+        why: list[str] = [f"judged as {judged_as}"] if judged_as else []
+        for refiner in tool.words.refiners:
+            said = refiner(arguments)
+            if said is not None:
+                trusted = question.server.trust is not Trust.UNTRUSTED
+                basis = Basis.OPERATOR if said.from_operator else Basis.PACK
+                before = profile
+                profile = refine(profile, said.labels, basis, may_lower=said.from_operator or trusted)
+                if profile != before:
+                    why.append(said.why)
+        return tool, profile, arguments, judged_as, "; ".join(why)
+
+    def _table(self, question: Question, policy: Compiled, tool: Tool, profile: Profile) -> Table:
+        key = (policy, question.client, question.client_asks, question.method, profile if profile is not tool.profile else None)
+        table = tool.tables.get(key)
+        if table is None:
+            if len(tool.tables) >= _TABLES_A_TOOL:
+                tool.tables.clear()
+            server = question.server
+            facts = ToolFacts(
+                server=server.name,
+                name=tool.name,
+                profile=profile,
+                trust=server.trust,
+                title=tool.title,
+                method=question.method,
+                client=question.client,
+                client_asks=Asks.PERSON if question.client_asks else Asks.NOBODY,
+            )
+            table = Table(policy.row(facts), Subject(facts, tool.claims, tool.state), policy.policy.mode)
+            tool.tables[key] = table
+        return table
+
+    def _endorsed(self, question: Question) -> Endorsement | None:
+        try:
+            values = steering_digest(question.arguments, question.tool.takes_text)
+        except EarnestError:
+            return None
+        return self._endorsements.covering(
+            question.key, question.server.identity, question.tool.name, question.tool.pin, values
+        )
+
+    def _judgement(
+        self, question: Question, policy: Compiled, labels: int, digest: str, profile: Profile, decision: Decision
+    ) -> Judgement:
+        return Judgement(
+            id=self._new_id("r"),
+            question=question,
+            time=self._clock(),
+            verdict=decision.verdict,
+            reasons=decision.reasons,
+            remedies=decision.remedies,
+            profile=profile,
+            arguments_sha256=digest,
+            labels_before=labels,
+            policy_sha256=policy.sha256,
+            labels_after=labels,
+        )
+
+
+def steering_digest(arguments: bytes, takes_text: frozenset[str]) -> str:
+    """What a standing answer is bound to: all arguments but those whose role is content, each with its value.
+
+    An argument without a known role counts as destination, selector and amount. Raises E13xx.
+    """
+    members = canonical.members(arguments or b"{}")
+    return canonical.digest(canonical.build({name: raw for name, raw in members.items() if name not in takes_text}))
+
+
+def _only_policy_asks(decision: Decision) -> bool:
+    """Whether what asks is the preset or the user's rules alone: only those asks may be left to a host."""
+    if decision.verdict is not Verdict.ASK:
+        return False
+    asking = [reason.rule for reason in decision.reasons if reason.verdict is Verdict.ASK]
+    return bool(asking) and all(rule.startswith(("preset/", "rule/", "policy/unmatched")) for rule in asking)
+
+
+def _breaks_safe_output(judgement: Judgement, outcome: Outcome) -> bool:
+    """A tool whose schema pins harmless types set no label of its own; whatever is outside that schema does, errors too."""
+    tool = judgement.question.tool
+    if not tool.standing.safe_output or judgement.profile.sees_untrusted.value:
+        return False
+    return judgement.profile.sees_untrusted.basis is Basis.ENFORCED and not _is_plain(outcome, tool.output_schema)
+
+
+def _is_plain(outcome: Outcome, schema: bytes) -> bool:
+    """Whether a result holds structured content of its schema, the same again as text, and nothing else."""
+    if outcome.is_error or not outcome.structured or not _PLAIN_MEMBERS.issuperset(outcome.members):
+        return False
+    try:
+        if not conforms(reading.load(outcome.structured), reading.load(schema)):
+            return False
+        blocks = msgspec.json.decode(outcome.members.get("content", b"[]"), type=list[dict[str, object]])
+        same = canonical.canonical(outcome.structured)
+        for block in blocks:
+            text = block.get("text")
+            if set(block) != {"type", "text"} or not isinstance(text, str) or canonical.canonical(text.encode()) != same:
+                return False
+    except (msgspec.MsgspecError, EarnestError, UnicodeEncodeError):
+        return False
+    return True

@@ -1,0 +1,55 @@
+"""The words in which a call is put to the engine, and the engine's answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from earnest.core.flow import Key
+from earnest.core.profile import Profile
+from earnest.core.verdict import Reason, Remedy, Verdict
+from earnest.pdp.catalog import Server, Tool
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One call that wants to go out.
+
+    `tool`: the catalog's entry, of a tool or of a method that is judged like one. `subject`: the name or URI as the server
+    knows it. `arguments`: raw JSON of what the client chose. `hidden`: why the tool is not in the client's view, or empty.
+    `continues`: this call goes on with one that a person approved before (the lock is compared by the caller).
+    """
+
+    server: Server
+    tool: Tool
+    method: str
+    subject: str
+    arguments: bytes
+    client: str
+    client_asks: bool
+    ask_host: bool
+    principal: str
+    key: Key
+    cwd: str | None = None
+    overlay: str = ""
+    hidden: str = ""
+
+
+class Judgement(msgspec.Struct):
+    """What was decided of one call, and all that its receipt needs."""
+
+    id: str
+    question: Question
+    time: float
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    remedies: tuple[Remedy, ...]
+    profile: Profile
+    arguments_sha256: str
+    labels_before: int
+    policy_sha256: str
+    judged_as: str = ""
+    """The target of a dispatcher, where the call was judged as that."""
+    host_may_ask: bool = False
+    """Only preset and user rules ask, and the operator left those asks to the client."""
+    approval: str = ""
+    endorsement: str = ""
+    labels_after: int = 0
