@@ -27,9 +27,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 def loopback_hosts(port: int) -> frozenset[str]:
     """The values of Host under which a listener on loopback is reached."""
-    return frozenset(
-        f"{name}{end}" for name in ("127.0.0.1", "localhost", "[::1]") for end in (f":{port}", "")
-    )
+    return frozenset(f"{name}{end}" for name in ("127.0.0.1", "localhost", "[::1]") for end in (f":{port}", ""))
 
 
 def check_host(host: str | None, allowed: Collection[str]) -> Refusal | None:
@@ -67,7 +65,5 @@ def check_token(authorization: str | None, clients: Mapping[bytes, str]) -> str 
         if hmac.compare_digest(digest, presented):
             found = client
     if found is None:
-        return Refusal(
-            401, "this token is not known", (("WWW-Authenticate", 'Bearer error="invalid_token"'),)
-        )
+        return Refusal(401, "this token is not known", (("WWW-Authenticate", 'Bearer error="invalid_token"'),))
     return found

@@ -35,9 +35,7 @@ from earnest.net.responder import Responder
 
 Handler = Callable[[Request, Responder], None]
 
-_SINGLE: Final = frozenset(
-    (b"host", b"content-length", b"content-type", b"authorization", b"origin", b"expect")
-)
+_SINGLE: Final = frozenset((b"host", b"content-length", b"content-type", b"authorization", b"origin", b"expect"))
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _HIGH_WATER: Final = 256 * 1024
 _CHUNK_OVERHEAD: Final = 8

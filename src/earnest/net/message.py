@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 RawHeaders = list[tuple[bytes, bytes]]
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
+
+HeaderFields = Iterable[tuple[str, str]]
+
+
+def fields(headers: HeaderFields) -> bytes:
+    """Header fields as bytes. Raises ValueError for a name or value that could end its line."""
+    out = ""
+    for name, value in headers:
+        if not _NAME.match(name) or not _VALUE.match(value):
+            raise ValueError(f"not a valid header field: {name!r}")
+        out += f"{name}: {value}\r\n"
+    return out.encode("latin-1")
 
 
 class Headers:
@@ -59,9 +74,7 @@ class Request:
         "query",
     )
 
-    def __init__(
-        self, method: str, target: str, headers: Headers, body: bytes, connection: Any, keep_alive: bool
-    ) -> None:
+    def __init__(self, method: str, target: str, headers: Headers, body: bytes, connection: Any, keep_alive: bool) -> None:
         self.method = method
         self.path, _, self.query = target.partition("?")
         self.headers = headers

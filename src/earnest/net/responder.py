@@ -3,8 +3,7 @@ guess."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Protocol
 
@@ -12,34 +11,15 @@ import msgspec
 
 from earnest.net import sse
 from earnest.net.checks import Refusal
+from earnest.net.message import HeaderFields, fields
 
 _SAFE = (
-    b"X-Content-Type-Options: nosniff\r\n"
-    b"Content-Security-Policy: default-src 'none'; sandbox\r\n"
-    b"Cache-Control: no-store\r\n"
+    b"X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; sandbox\r\nCache-Control: no-store\r\n"
 )
-_LINES = {
-    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
-    for status in HTTPStatus
-    if status >= 200
-}
+_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200}
 _HEADS = {status: line + _SAFE + b"Content-Type: application/json\r\n" for status, line in _LINES.items()}
 _STREAM = _SAFE + b"Content-Type: text/event-stream\r\nX-Accel-Buffering: no\r\n"
 _CLOSE = b"Connection: close\r\n"
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
-
-HeaderFields = Iterable[tuple[str, str]]
-
-
-def fields(headers: HeaderFields) -> bytes:
-    """Header fields as bytes. Raises ValueError for a name or value that could end its line."""
-    out = ""
-    for name, value in headers:
-        if not _NAME.match(name) or not _VALUE.match(value):
-            raise ValueError(f"not a valid header field: {name!r}")
-        out += f"{name}: {value}\r\n"
-    return out.encode("latin-1")
 
 
 class Wire(Protocol):
@@ -108,9 +88,7 @@ class Responder:
             stream.gone = True
             return stream
         framing = b"" if self._http10 else b"Transfer-Encoding: chunked\r\n"
-        self._wire.write(
-            _LINES[status] + _STREAM + extra + framing + (_CLOSE if self._close else b"") + b"\r\n"
-        )
+        self._wire.write(_LINES[status] + _STREAM + extra + framing + (_CLOSE if self._close else b"") + b"\r\n")
         self.stream_open = stream
         if self._head_only:
             stream.close()
