@@ -324,6 +324,8 @@ def test_a_claim_that_a_higher_row_contradicts_supports_no_facet() -> None:
     assert but(home).can_exfiltrate.value is False
     assert but(home, pack=Labels(open_world=True)).can_exfiltrate.value is True
     assert but(home, violated=frozenset({"open_world"})).can_exfiltrate.value is True
+    sandboxed = Labels(read_only=True)
+    assert but(web, contained=sandboxed, violated=frozenset({"read_only"})).reads_private.value is True
     # Containment contradicts nobody: the tool is still the one that was claimed.
     assert but(web, contained=Labels(open_world=False, can_exfiltrate=False)).reads_private.value is False
 
@@ -377,6 +379,13 @@ def test_any_refiner_raises_except_what_is_made_impossible() -> None:
             enforced = profile.get(name).basis is Basis.ENFORCED and basis is not Basis.OPERATOR
             if labels.get(name) is DANGEROUS[name] and not moot and not enforced:
                 assert risk(after, name)
+
+
+def test_what_is_made_impossible_stays_so_unless_the_operator_says_otherwise() -> None:
+    boxed = resolve(Standing(contained=Labels(open_world=False, can_exfiltrate=False)))
+    leaves = Labels(open_world=True, can_exfiltrate=True)
+    assert refine(boxed, leaves, Basis.PACK, may_lower=True) == boxed
+    assert refine(boxed, leaves, Basis.OPERATOR, may_lower=True).can_exfiltrate.value is True
 
 
 def test_a_refined_profile_obeys_the_moot_rule_and_keeps_untouched_values() -> None:
