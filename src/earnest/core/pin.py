@@ -51,8 +51,10 @@ _SCHEMAS: Final = frozenset(name for pair in _TWINS for name in pair)
 
 _SET_LIKE: Final = frozenset(["required", "type", "enum"])
 _SCHEMA_IN: Final = frozenset(
-    "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames "
-    "not if then else contentSchema".split()
+    [
+        *("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+        *("contains", "propertyNames", "not", "if", "then", "else", "contentSchema"),
+    ]
 )
 _SCHEMA_LISTS: Final = frozenset(["anyOf", "oneOf", "allOf", "prefixItems", "items"])
 _SCHEMA_MAPS: Final = frozenset(
