@@ -1,0 +1,1 @@
+"""What outlives the process: the durable tables, the receipts on disk, the payloads beside them."""
