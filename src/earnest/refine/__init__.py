@@ -1,0 +1,1 @@
+"""Refiners: what the arguments of one call say about it that the tool as a whole does not."""

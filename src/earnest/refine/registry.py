@@ -1,0 +1,29 @@
+"""The refiners that a pack or an operator may order, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from earnest.refine import address, enumeration, http, sql
+from earnest.refine.refinement import Refinement, combined
+
+RefineRule: TypeAlias = enumeration.EnumerationRule | http.HttpRule | address.AddressRule | sql.SqlRule
+
+
+def refine(rule: RefineRule, arguments: Mapping[str, Any]) -> Refinement | None:
+    """What one rule says of one call; `None` if nothing. Never raises: what cannot be read is worst."""
+    match rule:
+        case enumeration.EnumerationRule():
+            return enumeration.look(rule, arguments)
+        case http.HttpRule():
+            return http.look(rule, arguments)
+        case address.AddressRule():
+            return address.look(rule, arguments)
+        case sql.SqlRule():
+            return sql.look(rule, arguments)
+
+
+def refine_all(rules: Sequence[RefineRule], arguments: Mapping[str, Any]) -> Refinement | None:
+    """What several rules say together; where they disagree the riskier side counts."""
+    return combined([found for rule in rules if (found := refine(rule, arguments)) is not None])

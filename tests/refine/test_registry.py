@@ -1,0 +1,46 @@
+"""Several rules on one tool speak as one, the riskier side first."""
+
+import subprocess
+import sys
+
+from earnest.core.profile import Labels
+from earnest.refine.address import AddressRule
+from earnest.refine.enumeration import parse
+from earnest.refine.http import HttpRule
+from earnest.refine.registry import refine, refine_all
+from earnest.refine.sql import SqlRule
+
+
+def test_each_kind_of_rule_is_run() -> None:
+    arguments = {"action": "list", "method": "GET", "url": "http://localhost/", "query": "SELECT 1"}
+    said = [
+        refine(rule, arguments)
+        for rule in (
+            parse("args.action == 'list' -> read_only"),
+            HttpRule("method"),
+            AddressRule("url"),
+            SqlRule("query", "sqlite"),
+        )
+    ]
+    assert [one.labels.read_only if one else None for one in said] == [True, True, None, True]
+
+
+def test_rules_that_disagree_take_the_riskier_side() -> None:
+    reads = parse("args.action == 'list' -> read_only, !open_world", "labels:1")
+    writes = parse("args.force == true -> destructive", "labels:2")
+    arguments = {"action": "list", "force": True}
+    for rules in ((reads, writes), (writes, reads)):
+        found = refine_all(rules, arguments)
+        assert found is not None
+        assert (found.labels.read_only, found.labels.destructive, found.labels.open_world) == (False, True, False)
+        assert set(found.labels.source.split(", ")) == {"labels:1", "labels:2"}
+        assert "action is 'list'" in found.why and "force is True" in found.why
+    assert refine_all((reads, writes), {}) is None
+    alone = refine_all((reads,), arguments)
+    assert alone is not None and alone.labels == Labels(read_only=True, open_world=False, source="labels:1")
+
+
+def test_the_sql_parser_is_not_loaded_before_the_first_query() -> None:
+    code = "import sys, earnest.refine.registry; sys.exit('sqlglot' in sys.modules)"
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
