@@ -114,9 +114,7 @@ class Server:
         for step in plan if isinstance(plan, list) else [plan]:
             for verb, value in step.items():
                 if verb not in self.verbs:
-                    raise SystemExit(
-                        f"scripted server: unknown verb {verb!r}; known: {', '.join(sorted(self.verbs))}"
-                    )
+                    raise SystemExit(f"scripted server: unknown verb {verb!r}; known: {', '.join(sorted(self.verbs))}")
                 if verb == "retry":
                     self._check_plan(value["first"])
                     self._check_plan(value["then"])
@@ -184,9 +182,7 @@ class Server:
         key = dump(call.id)
         try:
             if call.method == "tools/call":
-                self.record.add(
-                    "call", name=call.params.get("name"), id=call.id, arguments=call.params.get("arguments")
-                )
+                self.record.add("call", name=call.params.get("name"), id=call.id, arguments=call.params.get("arguments"))
             planned = self.script.get("methods", {}).get(call.method)
             if planned is not None:
                 self.run(call, self._plan(call.method, planned))
@@ -365,9 +361,7 @@ class Server:
     def do_progress(self, call: Call, value: Json) -> None:
         token = call.meta.get("progressToken")
         if token is not None:
-            self.do_notify(
-                call, {"method": "notifications/progress", "params": {"progressToken": token, **value}}
-            )
+            self.do_notify(call, {"method": "notifications/progress", "params": {"progressToken": token, **value}})
 
     def do_notify(self, call: Call, value: Json) -> None:
         call.channel.write(dump({"jsonrpc": "2.0", **value}))

@@ -27,9 +27,7 @@ class Client:
         self.version = LEGACY
         self.capabilities: Json = {}
         self.info: Json = {"name": "test-client", "version": "1"}
-        self.answers: dict[
-            str, Any
-        ] = {}  # method of a server's request -> result, function of its params, NOTHING
+        self.answers: dict[str, Any] = {}  # method of a server's request -> result, function of its params, NOTHING
         self.notifications: list[Json] = []
         self.requests: list[Json] = []  # what the server asked
         self.orphans: list[Json] = []  # answers to ids nobody waits for
@@ -111,9 +109,7 @@ class Client:
         """Send a request and return the whole message that answers it."""
         return await self.answer(await self.begin(method, params), timeout)
 
-    async def call(
-        self, tool: str, arguments: Json | None = None, timeout: float = 20.0, meta: Json | None = None
-    ) -> Json:
+    async def call(self, tool: str, arguments: Json | None = None, timeout: float = 20.0, meta: Json | None = None) -> Json:
         """Call a tool and return the whole message that answers."""
         params: Json = {"name": tool, "arguments": arguments or {}}
         if meta:
@@ -223,9 +219,7 @@ class StdioClient(Client):
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def start(
-        cls, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None
-    ) -> Self:
+    async def start(cls, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> Self:
         """Start `command`; `env` replaces the whole environment."""
         client = cls()
         client.process = await asyncio.create_subprocess_exec(
@@ -363,9 +357,7 @@ class HttpClient(Client):
             await self.take(reply.json())
         waiting = self._waiting.get(key)
         if key and waiting is not None and not waiting.done():
-            waiting.set_exception(
-                ConnectionError(f"HTTP {reply.status} without an answer: {reply.body[:300]!r}")
-            )
+            waiting.set_exception(ConnectionError(f"HTTP {reply.status} without an answer: {reply.body[:300]!r}"))
 
     async def post(
         self,
@@ -376,17 +368,13 @@ class HttpClient(Client):
         path: str | None = None,
     ) -> Reply:
         """Send one HTTP request with exactly this body, and these headers beside token, Host and length."""
-        reader, writer = await asyncio.open_connection(
-            self.url.hostname, self.url.port, limit=64 * 1024 * 1024
-        )
+        reader, writer = await asyncio.open_connection(self.url.hostname, self.url.port, limit=64 * 1024 * 1024)
         try:
             wanted = {"Host": self.url.netloc, "Connection": "close", **self.headers, **(headers or {})}
             if method == "POST":
                 wanted["Content-Length"] = str(len(body))
             target = path or self.url.path or "/"
-            head = f"{method} {target} HTTP/1.1\r\n" + "".join(
-                f"{name}: {value}\r\n" for name, value in wanted.items()
-            )
+            head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in wanted.items())
             writer.write(head.encode("latin-1") + b"\r\n" + body)
             await writer.drain()
             status, fields = await _read_head(reader)
@@ -463,9 +451,7 @@ class _Events:
         *blocks, self._buffer = self._buffer.split(b"\n\n")
         events = []
         for block in blocks:
-            lines = [
-                line[5:].removeprefix(" ") for line in block.decode().split("\n") if line.startswith("data:")
-            ]
+            lines = [line[5:].removeprefix(" ") for line in block.decode().split("\n") if line.startswith("data:")]
             if lines:
                 events.append("\n".join(lines))
         return events

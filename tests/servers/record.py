@@ -40,9 +40,7 @@ class Record:
         """At least `count` events of one kind with these details, as soon as they are there."""
         end = time.monotonic() + timeout
         while True:
-            found = [
-                e for e in self.events(kind) if all(e.get(key) == value for key, value in having.items())
-            ]
+            found = [e for e in self.events(kind) if all(e.get(key) == value for key, value in having.items())]
             if len(found) >= count:
                 return found
             if time.monotonic() > end:

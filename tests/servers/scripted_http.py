@@ -232,9 +232,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             message = json.loads(body)
         except ValueError:
-            self.reply(
-                400, dump({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
-            )
+            self.reply(400, dump({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}))
             return
         method = message.get("method", "")
         if method in server.http.get("status", {}):
@@ -250,9 +248,7 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(400, dump({"jsonrpc": "2.0", "id": message.get("id"), "error": error}))
             return
         if modern and server.era == "legacy":
-            self.reply(
-                400, dump({"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "No session"}})
-            )
+            self.reply(400, dump({"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "No session"}}))
             return
         if server.http.get("session") and not modern:
             if method == "initialize":

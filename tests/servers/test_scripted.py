@@ -97,7 +97,7 @@ async def test_a_server_dies_in_the_middle_of_a_call(how, code, scripted, stdio_
 
 @ERAS
 async def test_a_cancellation_stops_the_right_call_and_is_recorded(era, scripted, stdio_client):
-    command, record = scripted(scripts(slow=[{"wait_cancel": 20}, {"text": "late"}], quick=[{"text": "now"}]))
+    command, record = scripted(scripts(slow=[{"wait_cancel": 1}, {"text": "late"}], quick=[{"text": "now"}]))
     client = await stdio_client(command)
     await client.open(era)
     slow = await client.begin("tools/call", {"name": "slow"})
@@ -106,7 +106,7 @@ async def test_a_cancellation_stops_the_right_call_and_is_recorded(era, scripted
     assert (await record.wait("cancelled"))[0]["id"] == slow
     assert record.events("cancelled")[0]["known"]
     with pytest.raises(TimeoutError):
-        await client.answer(slow, timeout=0.3)
+        await client.answer(slow, timeout=1.3)
 
 
 async def test_closing_the_stream_of_a_modern_http_call_cancels_it(scripted_http):
@@ -120,9 +120,7 @@ async def test_closing_the_stream_of_a_modern_http_call_cancels_it(scripted_http
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_progress_and_requests_to_the_client_arrive_in_order(
-    transport, scripted, scripted_http, stdio_client
-):
+async def test_progress_and_requests_to_the_client_arrive_in_order(transport, scripted, scripted_http, stdio_client):
     ask = {"method": "elicitation/create", "params": {"message": "sure?"}}
     script = scripts(ask=[{"progress": {"progress": 1}}, {"request": ask}, {"answer": True}])
     if transport == "stdio":
@@ -152,9 +150,7 @@ async def test_a_silent_client_leaves_the_servers_question_open(scripted, stdio_
 async def test_input_required_is_answered_and_tried_again(scripted, stdio_client):
     request = {"method": "elicitation/create", "params": {"message": "sure?"}}
     first = {"resultType": "input_required", "inputRequests": {"k": request}, "requestState": "sealed"}
-    command, record = scripted(
-        scripts(ask={"retry": {"first": [{"result": first}], "then": [{"text": "done"}]}})
-    )
+    command, record = scripted(scripts(ask={"retry": {"first": [{"result": first}], "then": [{"text": "done"}]}}))
     client = await stdio_client(command)
     client.answers["elicitation/create"] = {"action": "decline"}
     await client.open("modern", {"elicitation": {"form": {}}})
