@@ -1,0 +1,562 @@
+"""What the application sees of a client's shim: `StdioPeer` for a server's pipes, `HookPeer` for one
+question.
+
+A `StdioPeer` survives its daemon: a fresh one builds it again from the journal. Then each call that was in
+flight is answered with an error (it may or may not have taken effect, and is never sent again), the opening
+is replayed under an id of our own with its answer swallowed, and reading goes on where it stopped. An
+opening that was itself in flight is sent again under its own id.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+
+from earnest.core.errors import EarnestError
+from earnest.gateway.process import arrivals
+from earnest.gateway.process.arrivals import Arrival
+from earnest.gateway.process.descriptors import Sink, Source, Writer, writer_to
+from earnest.gateway.process.journal import LINE_BYTES, Journal, Stage
+from earnest.gateway.process.peers import Process, host_process
+
+SERVER_UNAVAILABLE = -31003
+MAYBE = (
+    "earnest's daemon was interrupted while this call was under way. It may or may not have taken effect; "
+    "it was not sent again."
+)
+_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+_REOPEN_S = 60.0
+LINGER_S = 5.0
+"""Seconds that what was sent has to leave, once a client is ended."""
+_HOOK_BYTES = 16 << 20
+
+
+class _Envelope(msgspec.Struct):
+    id: msgspec.Raw = msgspec.Raw(b"")
+    method: str = ""
+
+
+class _Answer(msgspec.Struct):
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_answer = msgspec.json.Decoder(_Answer)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# `"id"` as the first members or the last one of an object cut in the middle: both are surely its own.
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{0,120}"|-?\d{1,20})\s*[,}]')
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*("[^"\\]{0,120}"|-?\d{1,20})\s*\}\s*$')
+
+
+def error_line(id: bytes, code: int, message: str) -> bytes:
+    """A JSON-RPC error for a raw id, without the end of line."""
+    body = msgspec.json.encode({"code": code, "message": message})
+    return b'{"jsonrpc":"2.0","id":' + (id or b"null") + b',"error":' + body + b"}"
+
+
+class ShimLink:
+    """The connection back to the shim: taken over, ended, and whether it still lives."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, on_gone: Callable[[], None]) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._on_gone = on_gone
+        self._open = True
+        self._taken = False
+
+    def take(self) -> None:
+        """Says that from now on the descriptors are read."""
+        if self._open and not self._taken:
+            self._taken = True
+            try:
+                self._sock.send(b"A")
+            except OSError:
+                pass  # gone already, which the next read tells
+            self._loop.add_reader(self._sock.fileno(), self._read)
+
+    def _read(self) -> None:
+        try:
+            if self._sock.recv(4096):
+                return  # a shim says nothing more
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            pass
+        self.drop()
+        self._on_gone()
+
+    def end(self, code: int, text: str) -> None:
+        """Ends the shim with this exit code and text for its stderr."""
+        if self._open:
+            arrivals.end(self._sock, code, text)
+            self.drop()
+
+    def drop(self) -> None:
+        """Closes without a word: the shim looks for another daemon."""
+        if self._open:
+            self._open = False
+            if self._taken:
+                self._loop.remove_reader(self._sock.fileno())
+            self._sock.close()
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who a shim is: what it was started as, and what the kernel says of it."""
+
+    name: str
+    client: str
+    argv: tuple[str, ...]
+    """`stdio`: the command after `--`; `hook`: its arguments."""
+    cwd: str
+    env: Mapping[str, str]
+    uid: int
+    pid: int
+    chain: tuple[Process, ...]
+    """The shim's process and its ancestors, nearest first."""
+
+    @property
+    def host(self) -> Process | None:
+        """The program that started the shim, past all wrappers."""
+        return host_process(self.chain)
+
+    @property
+    def start(self) -> int:
+        """Start of the shim's process in clock ticks; 0 if unknown."""
+        return self.chain[0].start if self.chain else 0
+
+
+def caller(arrival: Arrival) -> Caller:
+    """Reads who arrived."""
+    argv = arrival.texts("command") if arrival.text("kind") == "stdio" else arrival.texts("argv")
+    return Caller(
+        name=arrival.text("name"),
+        client=arrival.text("client"),
+        argv=tuple(argv),
+        cwd=arrival.text("cwd"),
+        env=arrival.environment(),
+        uid=arrival.who.uid,
+        pid=arrival.who.pid,
+        chain=arrival.who.chain,
+    )
+
+
+class StdioPeer:
+    """A client on its server's standard input and output.
+
+    The application sets `on_message` (one line without its end, called in order; what is to survive a kill
+    must be noted with `begin` before it is passed on) and `on_closed` (the reason; nothing is called after
+    it), and may set `on_eof` (the client says no more; the peer closes itself once all calls are answered)
+    and `on_pressure` (True: the client does not keep up, produce less).
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, arrival: Arrival, log: logging.Logger, on_end: Callable[["StdioPeer"], None]
+    ) -> None:
+        """Raises `EarnestError` if the descriptors are not what a shim sends."""
+        if len(arrival.fds) != 4:
+            raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 4 were expected.")
+        self.who = caller(arrival)
+        self.on_message: Callable[[bytes], None] = _unset
+        self.on_closed: Callable[[str], None] = _unheard
+        self.on_eof: Callable[[], None] | None = None
+        self.on_pressure: Callable[[bool], None] | None = None
+        self._loop = loop
+        self._log = log
+        self._on_end = on_end
+        self._journal = Journal(arrival.fds.pop())
+        self.epoch = self._journal.epoch
+        """Counts the daemons this client had; part of ids we make, so that late answers to an older one
+        show."""
+        self.resumed = self.epoch > 1
+        self.stderr_fd = arrival.fds.pop()
+        """The client's standard error, for its server to inherit; closed with the peer."""
+        self._sink = Sink(loop, arrival.fds.pop())
+        self._source = Source(loop, arrival.fds.pop(), self._pump)
+        self._writer = Writer(
+            self._sink, tearing=self._tearing, on_pressure=self._pressed, on_failed=self._failed
+        )  # fmt: skip
+        self._link = ShimLink(loop, arrival.sock, self._gone)
+        self._held: set[str] = {"start"}
+        self._own = b'"earnest-resume-%d"' % self.epoch
+        self._opening_id = b""
+        self._eof = False
+        self._skipping = False
+        self._tail = b""
+        self._head = b""
+        self._closing = False
+        self.closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # what the application calls
+
+    def begin(self, id: bytes, opening: bytes = b"") -> None:
+        """Notes a request's raw id before it is passed on or answered later; `opening` is an `initialize`
+        line.
+
+        Raises `EarnestError` E1701 or E1702 where the journal has no room: answer that request with an error.
+        """
+        if id == self._own or self.closed:
+            return
+        if opening:
+            self._journal.opening = opening
+            self._journal.stage = Stage.OPENING
+            self._opening_id = id
+        self._journal.begin(id)
+
+    def ready(self) -> None:
+        """Notes that the client's `notifications/initialized` was passed on."""
+        if not self.closed:
+            self._journal.stage = Stage.READY
+
+    def send(self, line: bytes, answers: bytes | None = None) -> None:
+        """Sends one line to the client. `answers` is the raw id it answers, forgotten when the line has
+        left."""
+        if self.closed or self._closing:
+            return
+        if answers == self._own:
+            self._reopened(line)
+            return
+        self._writer.send(line + b"\n", partial(self._left, answers))
+
+    @property
+    def in_flight(self) -> tuple[bytes, ...]:
+        """Raw ids of the requests whose answers have not left."""
+        return () if self.closed else self._journal.in_flight
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way in either direction."""
+        return self.closed or not (self._journal.in_flight or self._writer.queued_bytes)
+
+    def pause_reading(self, why: str = "application") -> None:
+        """Takes no more lines until `resume_reading` with the same word."""
+        self._held.add(why)
+        if not self.closed:
+            self._source.pause()
+
+    def resume_reading(self, why: str = "application") -> None:
+        """Takes that pause back."""
+        self._held.discard(why)
+        if not self._held and not self.closed:
+            self._deliver()
+            if not self._held and not self.closed and not self._eof:
+                self._source.resume()
+
+    def close(self, code: int, text: str = "") -> None:
+        """Ends the client's shim with this exit code, once what was sent has left; `text` goes to its
+        stderr."""
+        if self.closed or self._closing:
+            return
+        self._closing = True
+        self._source.pause()
+        finish = partial(self._finish, code, text)
+        self._timer_off()
+        self._timer = self._loop.call_later(LINGER_S, finish)
+        self._writer.send(b"", finish)
+
+    # what the process calls
+
+    def start(self) -> None:
+        """Takes the client over: from here on a death of this daemon is a crash to resume from."""
+        if self.closed:
+            return
+        self._link.take()
+        if self.resumed:
+            self._resume()
+        if "reopen" not in self._held:
+            self.resume_reading("start")
+        else:
+            self._held.discard("start")
+
+    def abandon(self) -> None:
+        """Lets the client go to another daemon, which finds everything in the journal."""
+        if not self.closed:
+            self._finish(-1, "handed to a fresh daemon")
+
+    def fail_rest(self, text: str) -> None:
+        """Answers every call in flight with an error."""
+        for id in self.in_flight:
+            self.send(error_line(id, SERVER_UNAVAILABLE, text), id)
+
+    # resuming
+
+    def _resume(self) -> None:
+        journal = self._journal
+        if journal.half:
+            self._writer.send(b"\n", partial(self._tearing, False))
+        opening = journal.opening
+        if opening:
+            self._opening_id = bytes(_envelope.decode(opening).id)
+        reopening = journal.stage is Stage.OPENING
+        line = journal.line()
+        if line is not None:
+            id = _id_of(line)
+            if id and (id in journal or (reopening and id == self._opening_id)):
+                journal.consume()  # it was passed on, the kill fell before it was taken out
+        for id in journal:
+            if not (reopening and id == self._opening_id):
+                self.send(error_line(id, SERVER_UNAVAILABLE, MAYBE), id)
+        if reopening:
+            self._hand_on(opening)
+        elif opening and journal.stage >= Stage.OPENED:
+            self._held.add("reopen")
+            self._timer = self._loop.call_later(
+                _REOPEN_S, self.close, 3, "E1205: the server did not open again after the daemon was interrupted."
+            )
+            members = _members.decode(opening)
+            members["id"] = msgspec.Raw(self._own)
+            self._hand_on(msgspec.json.encode(members))
+
+    def _reopened(self, answer: bytes) -> None:
+        if "reopen" not in self._held:
+            return
+        self._timer_off()
+        error = bytes(_answer.decode(answer).error)
+        if error:
+            text = error[:500].decode("utf-8", "replace")
+            self.close(3, f"E1205: the server did not open again after the daemon was interrupted: {text}")
+            return
+        if self._journal.stage is Stage.READY:
+            self._hand_on(_INITIALIZED)
+        self.resume_reading("reopen")
+
+    # reading
+
+    def _pump(self) -> None:
+        try:
+            self._take_in()
+        except Exception:
+            # A callback that dies would leave the client waiting for good.
+            self._log.exception("reading from client %r failed", self.who.client)
+            self.close(3, "E1506: the daemon made a mistake with this client; see daemon.log.")
+
+    def _take_in(self) -> None:
+        with self._journal.space() as space:
+            count = self._source.read_into(space) if len(space) else None
+        if count is None:
+            return
+        if count == 0:
+            self._end_of_input()
+        elif self._journal.landed(count):
+            self._deliver()
+        else:
+            self.close(2, "E1301: the client sent a NUL byte, which no JSON message has.")
+
+    def _deliver(self) -> None:
+        journal = self._journal
+        while not self.closed and not self._closing and not self._held:
+            line = journal.line()
+            if line is None:
+                if len(journal.rest()) > LINE_BYTES or self._skipping:
+                    self._skip()
+                break
+            if self._skipping:
+                self._refuse_long(line)
+            elif len(line) > LINE_BYTES:
+                self._head = line[:512]
+                self._refuse_long(line)
+            elif line.strip():
+                self._hand_on(line)
+            if not self.closed:
+                journal.consume()
+        self._maybe_end()
+
+    def _hand_on(self, line: bytes) -> None:
+        try:
+            self.on_message(line)
+        except Exception:
+            self._log.exception("a message of client %r to %r failed", self.who.client, self.who.name)
+            id = _id_of(line)
+            if id:
+                self.send(error_line(id, -32603, "earnest made a mistake with this message; see daemon.log"), id)
+
+    def _skip(self) -> None:
+        rest = self._journal.rest()
+        if not self._skipping:
+            self._skipping, self._head, self._tail = True, rest[:512], b""
+        self._tail = (self._tail + rest[-512:])[-512:]
+        self._journal.discard()
+
+    def _refuse_long(self, end: bytes) -> None:
+        tail = (self._tail + end[-512:])[-512:]
+        found = _ID_FIRST.match(self._head) or _ID_LAST.search(tail)
+        id = found.group(1) if found else b"null"
+        self._skipping, self._head, self._tail = False, b"", b""
+        self.send(error_line(id, -32600, f"E1703: a message of more than {LINE_BYTES} bytes; that is the limit."))
+
+    def _end_of_input(self) -> None:
+        self._source.pause()
+        if self._journal.rest():  # a last line without its end
+            with self._journal.space() as space:
+                space[:1] = b"\n"
+            self._journal.landed(1)
+            self._deliver()
+        if self.closed or self._eof:
+            return
+        self._eof = True
+        if self.on_eof is not None:
+            self.on_eof()
+        self._maybe_end()
+
+    def _maybe_end(self) -> None:
+        if self._eof and not self._held and not self._closing and self.idle:
+            self.close(0)
+
+    # writing
+
+    def _left(self, id: bytes | None) -> None:
+        if self.closed:
+            return
+        journal = self._journal
+        journal.delivered()
+        if id is not None:
+            journal.finish(id)
+            if id == self._opening_id and journal.stage is Stage.OPENING:
+                journal.stage = Stage.OPENED
+        if self._eof:
+            self._maybe_end()
+
+    def _tearing(self, half: bool) -> None:
+        if not self.closed:
+            self._journal.half = half
+
+    def _pressed(self, high: bool) -> None:
+        if high:
+            self.pause_reading("pressure")
+        if self.on_pressure is not None:
+            self.on_pressure(high)
+        if not high:
+            self._loop.call_soon(self.resume_reading, "pressure")
+
+    # ending
+
+    def _failed(self, text: str) -> None:
+        self._loop.call_soon(self._finish, 0, text)
+
+    def _gone(self) -> None:
+        self._finish(-1, "the client ended its shim")
+
+    def _timer_off(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _finish(self, code: int, text: str) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._timer_off()
+        self._source.close()
+        self._sink.close()
+        os.close(self.stderr_fd)
+        self._journal.close()
+        if code < 0:
+            self._link.drop()
+        else:
+            self._link.end(code, text)
+        try:
+            self.on_closed(text)
+        except Exception:
+            self._log.exception("closing failed")
+        self._on_end(self)
+
+
+class HookPeer:
+    """One question of a host's hook; `event` is all of its standard input."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        arrival: Arrival,
+        on_event: Callable[["HookPeer"], None],
+        on_end: Callable[["HookPeer"], None],
+    ) -> None:
+        """Raises `EarnestError` if the descriptors are not what a shim sends."""
+        if len(arrival.fds) != 3:
+            raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 3 were expected.")
+        self.who = caller(arrival)
+        self.event = b""
+        self.on_closed: Callable[[str], None] = _unheard
+        self.closed = False
+        self._on_event = on_event
+        self._on_end = on_end
+        self._parts = bytearray()
+        self._space = memoryview(bytearray(1 << 16))
+        self._stderr = arrival.fds.pop()
+        self._stdout = arrival.fds.pop()
+        self._source = Source(loop, arrival.fds.pop(), self._pump)
+        self._loop = loop
+        self._writers: list[Writer] = []
+        self._link = ShimLink(loop, arrival.sock, partial(self._end, -1, "the host ended its hook"))
+
+    def start(self) -> None:
+        """Takes over and reads the event."""
+        self._link.take()
+        self._source.resume()
+
+    def _pump(self) -> None:
+        count = self._source.read_into(self._space)
+        if count is None:
+            return
+        self._parts += self._space[:count]
+        if len(self._parts) > _HOOK_BYTES:
+            self._source.pause()
+            self.finish(b"", b"earnest: E1703: an event of more than 16 MiB; it counts as refused.\n", 2)
+        elif count == 0:
+            self._source.pause()
+            self.event = bytes(self._parts)
+            self._on_event(self)
+
+    def finish(self, stdout: bytes, stderr: bytes, code: int) -> None:
+        """Answers: what goes to the hook's outputs, and its exit code."""
+        if self.closed or self._writers:
+            return
+        end = partial(self._end, code, "")
+        failed = partial(self._lost, code)
+        out, err = (writer_to(self._loop, fd, failed) for fd in (self._stdout, self._stderr))
+        self._writers = [out, err]
+        self._stdout = self._stderr = -1
+        self._loop.call_later(LINGER_S, end)
+        out.send(stdout, partial(err.send, stderr, end))
+
+    def _lost(self, code: int, text: str) -> None:
+        self._loop.call_soon(self._end, code, "")
+
+    def _end(self, code: int, text: str) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._source.close()
+        for writer in self._writers:
+            writer.close()
+        for fd in (self._stdout, self._stderr):
+            if fd >= 0:
+                os.close(fd)
+        if code < 0:
+            self._link.drop()
+        else:
+            self._link.end(code, text)
+        self.on_closed(text)
+        self._on_end(self)
+
+
+def _id_of(line: bytes) -> bytes:
+    """The raw id of a request; empty for anything else."""
+    try:
+        read = _envelope.decode(line)
+    except msgspec.MsgspecError:
+        return b""
+    return bytes(read.id) if read.method else b""
+
+
+def _unset(_: bytes) -> None:
+    raise EarnestError("E1506", "no application took this client.")
+
+
+def _unheard(_: str) -> None:
+    """The default of `on_closed`."""
