@@ -163,6 +163,7 @@ class Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     scripted: HttpServer
 
     def log_message(self, *args: Any) -> None:
@@ -308,12 +309,22 @@ class Handler(BaseHTTPRequestHandler):
         return ""
 
 
+class Listener(ThreadingHTTPServer):
+    """Takes many connections at once, and says nothing about those that break."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 def main() -> None:
     """Entry point."""
     server = HttpServer(load(sys.argv[1]))
     handler = type("ScriptedHandler", (Handler,), {"scripted": server})
-    listener = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), handler)
-    listener.daemon_threads = True
+    listener = Listener(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), handler)
     server.record.add("start", argv=sys.argv, cwd=os.getcwd(), env=dict(os.environ))
     path = "/sse" if server.http.get("legacy_sse") else "/mcp"
     url = f"http://127.0.0.1:{listener.server_port}{path}"
