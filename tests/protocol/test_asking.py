@@ -140,9 +140,7 @@ def retry(responses: Any) -> dict[str, bytes]:
 YES = {"action": "accept", "content": {"answer": QUESTION.yes}}
 
 
-@pytest.mark.parametrize(
-    "responses", [..., None, {}, [], {"other": YES}, {asking.INPUT_KEY: {"action": "accept"}}]
-)
+@pytest.mark.parametrize("responses", [..., None, {}, [], {"other": YES}, {asking.INPUT_KEY: {"action": "accept"}}])
 def test_a_retry_without_our_answer_is_nobody(responses: Any) -> None:
     assert read_retry(retry(responses), STATE, 5_000).verdict == "nobody"
 
@@ -171,11 +169,16 @@ def test_refusals_are_results_a_model_can_act_on(modern: bool) -> None:
         assert ("resultType" in value) == modern
         assert value["_meta"] == {"dev.earnest/receipt": "r-1"}
         [block] = value["content"]
-        assert "r-1" in block["text"] and not any(
-            word in block["text"] for word in ("rule", "policy", "label")
-        )
+        assert "r-1" in block["text"] and not any(word in block["text"] for word in ("rule", "policy", "label"))
         types.CallToolResult.model_validate_json(raw)
     for make in (asking.denied, asking.waiting, asking.expired):
-        assert (
-            "declined" not in make("r", modern).decode() and "said no. Do" not in make("r", modern).decode()
-        )
+        assert "declined" not in make("r", modern).decode() and "said no. Do" not in make("r", modern).decode()
+
+
+@pytest.mark.parametrize("receipt", ["", "r-1"])
+@pytest.mark.parametrize("modern", [False, True])
+def test_a_failure_that_is_no_decision_says_why(receipt: str, modern: bool) -> None:
+    value = json.loads(asking.failed("the server is gone", receipt, modern))
+    assert value["isError"] is True and ("resultType" in value) == modern
+    assert value["content"][0]["text"].startswith("The server is gone.")
+    assert value.get("_meta", {}).get("dev.earnest/receipt", "") == receipt

@@ -98,9 +98,7 @@ def test_a_tool_keeps_unknown_fields_when_it_gets_resolved_hints() -> None:
     claimed = b'{"readOnlyHint":true,"category":"input","futureHint":[1]}'
     tool = b'{"name":"x","annotations":' + claimed + b',"_meta":{"a.example/k":1},"unknownTopLevel":{"z":1}}'
     annotations = calls.with_member(members(tool)["annotations"], "readOnlyHint", b"false")
-    served = calls.with_meta(
-        calls.with_member(tool, "annotations", annotations), "dev.earnest/profile", b"{}"
-    )
+    served = calls.with_meta(calls.with_member(tool, "annotations", annotations), "dev.earnest/profile", b"{}")
     value = json.loads(served)
     assert value["annotations"] == {"readOnlyHint": False, "category": "input", "futureHint": [1]}
     assert value["_meta"] == {"a.example/k": 1, "dev.earnest/profile": {}}

@@ -174,9 +174,7 @@ def reference(text: str) -> bool:
     SPACES,
     st.integers(0, 5),
 )
-def test_cheap_look_for_duplicates_equals_the_exact_one(
-    pairs: list[tuple[str, str]], before: str, after: str, at: int
-) -> None:
+def test_cheap_look_for_duplicates_equals_the_exact_one(pairs: list[tuple[str, str]], before: str, after: str, at: int) -> None:
     all_pairs = [*pairs[:at], ("jsonrpc", '"2.0"'), ("method", '"m"'), *pairs[at:]]
     text = "{" + ",".join(f'{before}"{name}"{after}:{value}' for name, value in all_pairs) + "}"
     try:
@@ -187,11 +185,7 @@ def test_cheap_look_for_duplicates_equals_the_exact_one(
 
 
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=10,
 )

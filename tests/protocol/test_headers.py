@@ -38,9 +38,7 @@ def lines(*extra: tuple[str, str]) -> list[tuple[str, str]]:
     return [("MCP-Protocol-Version", V), ("mcp-method", "tools/call"), ("MCP-NAME", "t"), *extra]
 
 
-@pytest.mark.parametrize(
-    "value", ["", "a b", "é", " x", "x ", "=?base64?eA==?=", "a\tb", "a\r\nX: y", "日本", "="]
-)
+@pytest.mark.parametrize("value", ["", "a b", "é", " x", "x ", "=?base64?eA==?=", "a\tb", "a\r\nX: y", "日本", "="])
 def test_values_survive_both_ways(value: str) -> None:
     coded = encode_value(value)
     assert coded.isascii() and coded.isprintable() and coded == coded.strip()
@@ -70,9 +68,7 @@ def test_accepts_headers_that_repeat_the_body_and_keeps_the_others_aside() -> No
 
 
 def test_an_unknown_definition_forwards_all_params() -> None:
-    assert check(lines(("Mcp-Param-A", "1")), CALL, "tools/call", params(), V, None) == (
-        ("Mcp-Param-A", "1"),
-    )
+    assert check(lines(("Mcp-Param-A", "1")), CALL, "tools/call", params(), V, None) == (("Mcp-Param-A", "1"),)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +119,7 @@ def test_the_name_of_the_object_is_repeated(name: str, body: bytes, expected: st
 
 def test_a_renamed_tool_gets_a_new_header() -> None:
     body = read_params(b'{"name":"files/read","arguments":{"region":"eu"}}')
-    made = generate(
-        CALL, "tools/call", body, V, SCHEMA, [("Mcp-Param-X", "1"), ("mcp-param-region", "stale")]
-    )
+    made = generate(CALL, "tools/call", body, V, SCHEMA, [("Mcp-Param-X", "1"), ("mcp-param-region", "stale")])
     assert made == [
         ("MCP-Protocol-Version", V),
         ("Mcp-Method", "tools/call"),
@@ -135,12 +129,7 @@ def test_a_renamed_tool_gets_a_new_header() -> None:
     ]
 
 
-VALUE = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**60), 2**60)
-    | st.text(st.characters(codec="utf-8"), max_size=6)
-)
+VALUE = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @settings(max_examples=150)
@@ -185,12 +174,7 @@ def test_a_bad_declaration_drops_the_tool(bad: bytes) -> None:
 
 
 def test_data_in_a_schema_is_no_declaration() -> None:
-    assert (
-        declared(
-            schema(a={"type": "string", "default": {"x-mcp-header": "A"}, "enum": [{"x-mcp-header": 1}]})
-        )
-        == ()
-    )
+    assert declared(schema(a={"type": "string", "default": {"x-mcp-header": "A"}, "enum": [{"x-mcp-header": 1}]})) == ()
     assert declared(b"true") == ()
 
 

@@ -94,10 +94,7 @@ KEYS = st.sampled_from(
     "confidentiality source sensitivity secretHint".split()
 )
 ANY = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.sampled_from(["trusted", "public", "none", "system", "x"])
-    | st.integers(-1, 1),
+    st.none() | st.booleans() | st.sampled_from(["trusted", "public", "none", "system", "x"]) | st.integers(-1, 1),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
@@ -107,9 +104,7 @@ ANY = st.recursive(
 @given(ANY, ANY)
 def test_more_labels_never_restrict_less(first: Any, second: Any) -> None:
     one = settle(meta_bits({TA: first, "annotations": second}))
-    both = settle(
-        meta_bits({TA: first, "annotations": second, "ifc": {"integrity": "x", "confidentiality": "y"}})
-    )
+    both = settle(meta_bits({TA: first, "annotations": second, "ifc": {"integrity": "x", "confidentiality": "y"}}))
     assert both == labelled(True, True)
     for name in ("private", "untrusted"):
         assert getattr(one.restrict, name) in (None, True)

@@ -16,9 +16,7 @@ def test_agrees_with_the_official_schemas() -> None:
     ):
         for version, era in (("2025-11-25", "legacy"), ("2026-07-28", "modern")):
             official = {name for name, revision in table if revision == version}
-            ours = {
-                row.name for row in METHODS if (row.sender, row.era, row.request) == (sender, era, request)
-            }
+            ours = {row.name for row in METHODS if (row.sender, row.era, row.request) == (sender, era, request)}
             extra = {name for name in ours - official if not name.startswith(("tasks/", "tools/resolve"))}
             assert official <= ours
             assert extra <= {"notifications/tasks/status"}

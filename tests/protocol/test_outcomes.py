@@ -42,11 +42,7 @@ RESTRICTING: list[Any] = [
     {"content": [TEXT], "_meta": {TA: {"untrusted": True}}},
     {"content": [TEXT, marked(untrusted=True)]},
     {"content": [TEXT], "structuredContent": {"a": 1}, "_meta": {TA: {"untrusted": True}}},
-    {
-        "content": [
-            {"type": "resource", "resource": {"uri": "u", "text": "", "_meta": {TA: {"untrusted": True}}}}
-        ]
-    },
+    {"content": [{"type": "resource", "resource": {"uri": "u", "text": "", "_meta": {TA: {"untrusted": True}}}}]},
     {"contents": [{"uri": "u", "text": "", "_meta": {TA: {"untrusted": True}}}]},
     {"messages": [{"role": "user", "content": marked(untrusted=True)}]},
     {"messages": [{"role": "user", "content": [TEXT, marked(untrusted=True)]}]},
@@ -144,20 +140,14 @@ ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["_meta", "content", "type", "resource", "messages", TA, "ifc"]), inner
-        )
+        | st.dictionaries(st.sampled_from(["_meta", "content", "type", "resource", "messages", TA, "ifc"]), inner)
     ),
     max_leaves=15,
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(["_meta", "content", "contents", "messages", "task", "result", "taskId"]), ANY
-    )
-)
+@given(st.dictionaries(st.sampled_from(["_meta", "content", "contents", "messages", "task", "result", "taskId"]), ANY))
 def test_never_raises_and_worst_when_malformed(result: dict[str, Any]) -> None:
     read = of(result)
     if read.malformed:

@@ -1,6 +1,8 @@
 """What a person sees before a yes."""
 
-from earnest.protocol.prompt import HintFact, PromptFacts, render_prompt
+import hashlib
+
+from earnest.protocol.prompt import HintFact, PromptFacts, folded, render_prompt
 
 HINTS = (
     HintFact("read_only", True, False, "default"),
@@ -19,7 +21,7 @@ def test_shows_everything_that_matters() -> None:
         "Server: mail",
         "Tool: send",
         "Title (the server's own word): Send mail",
-        "Asked because: rule ⟨U+202E⟩deletes",
+        "Asked because: rule <U+202E>deletes",
         "Asked because: flow",
         "read_only: no (default; the server claims yes)",
         "destructive: yes (default; the server claims nothing)",
@@ -37,9 +39,7 @@ def test_escapes_cannot_hide_what_an_argument_says() -> None:
 
 
 def test_a_stranger_cannot_start_a_line_of_its_own() -> None:
-    shown = render(
-        b'{"a\\nServer: trusted":"x\\nAsked because: nothing"}', tool="t\nServer: trusted", title="\r\n"
-    )
+    shown = render(b'{"a\\nServer: trusted":"x\\nAsked because: nothing"}', tool="t\nServer: trusted", title="\r\n")
     assert [line for line in shown.split("\n") if line.startswith("Server:")] == ["Server: mail"]
     assert sum(line.startswith("Asked because:") for line in shown.split("\n")) == 2
 
@@ -55,3 +55,11 @@ def test_long_arguments_are_folded_and_none_is_left_out() -> None:
 def test_no_arguments_and_malformed_ones() -> None:
     assert render(b"{}").endswith("Arguments: none")
     assert 'Arguments (malformed): {"a":1,"a":2}' in render(b'{"a":1,"a":2}')
+
+
+def test_long_text_is_folded_with_length_and_digest() -> None:
+    text = "a" * 999 + "\nrm -rf"
+    shown = folded(text, 20)
+    assert shown.startswith("a" * 20 + " … [folded: 1006 characters in all, sha256 ")
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] in shown
+    assert folded("a" * 20, 20) == "a" * 20

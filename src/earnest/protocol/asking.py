@@ -66,8 +66,7 @@ def elicitation(question: Form, version: str) -> bytes:
     parts.append(b'"enum":[%b,%b]' % (string(question.no), string(question.yes)))
     if modern:
         parts.append(
-            b'"oneOf":[{"const":%b,"title":%b},{"const":%b,"title":%b}]'
-            % (string(question.no), no, string(question.yes), yes)
+            b'"oneOf":[{"const":%b,"title":%b},{"const":%b,"title":%b}]' % (string(question.no), no, string(question.yes), yes)
         )
     else:
         parts.append(b'"enumNames":[%b,%b]' % (no, yes))
@@ -78,14 +77,10 @@ def elicitation(question: Form, version: str) -> bytes:
 
 def input_required(question: Form, version: str, state: str) -> bytes:
     """The raw result that asks in the modern era. `state` is the sealed request state."""
-    return (
-        b'{"resultType":"input_required","inputRequests":{%b:{"method":"elicitation/create","params":%b}},'
-        % (
-            string(INPUT_KEY),
-            elicitation(question, version),
-        )
-        + b'"requestState":%b}' % string(state)
-    )
+    return b'{"resultType":"input_required","inputRequests":{%b:{"method":"elicitation/create","params":%b}},' % (
+        string(INPUT_KEY),
+        elicitation(question, version),
+    ) + b'"requestState":%b}' % string(state)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -244,3 +239,13 @@ def expired(receipt: str, modern: bool = False) -> bytes:
         receipt,
         modern,
     )
+
+
+def failed(text: str, receipt: str, modern: bool = False) -> bytes:
+    """The result of a call that could not be carried out for a reason that is no decision: a lost server, a
+    limit."""
+    words = text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    if receipt:
+        return _refusal(words, receipt, modern)
+    kind = b',"resultType":"complete"' if modern else b""
+    return b'{"content":[{"type":"text","text":%b}],"isError":true%b}' % (string(words), kind)

@@ -170,9 +170,7 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
 
     if method:
         if result or failure:
-            raise WireError(
-                INVALID_REQUEST, "a message is either a request or a response, not both", _echo(token)
-            )
+            raise WireError(INVALID_REQUEST, "a message is either a request or a response, not both", _echo(token))
         if params and params[0] != 0x7B:
             if params != b"null":
                 raise WireError(INVALID_PARAMS, "params must be an object", _echo(token))

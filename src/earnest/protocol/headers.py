@@ -188,11 +188,7 @@ def check(
         raise _mismatch(f"{VERSION} does not repeat the protocol version of the body", id)
     if decode_value(seen.get("mcp-method", "")) != name:
         raise _mismatch(f"{METHOD} does not repeat the method of the body", id)
-    if (
-        method is not None
-        and method.mcp_name
-        and decode_value(seen.get("mcp-name", "")) != text(params, method.names)
-    ):
+    if method is not None and method.mcp_name and decode_value(seen.get("mcp-name", "")) != text(params, method.names):
         raise _mismatch(f"{NAME} does not repeat {method.names!r} of the body", id)
     if method is not None and method.name == "tools/call":
         for one in schema or ():
@@ -200,9 +196,7 @@ def check(
     return tuple(params_given.values())
 
 
-def _check_param(
-    one: Declared, header: tuple[str, str] | None, params: Mapping[str, bytes], id: bytes
-) -> None:
+def _check_param(one: Declared, header: tuple[str, str] | None, params: Mapping[str, bytes], id: bytes) -> None:
     raw = _argument(params, one.path)
     expected = _render(raw)
     if expected is None:
@@ -228,9 +222,7 @@ def _check_param(
 
 
 def _mismatch(why: str, id: bytes) -> WireError:
-    return WireError(
-        HEADER_MISMATCH, why, id, code="E1331", remedy="Headers are made from the body; list the tools again."
-    )
+    return WireError(HEADER_MISMATCH, why, id, code="E1331", remedy="Headers are made from the body; list the tools again.")
 
 
 def _argument(params: Mapping[str, bytes], path: tuple[str, ...]) -> bytes:

@@ -36,9 +36,7 @@ NOT_UNTRUSTED: Final = 8
 WORST: Final = PRIVATE | UNTRUSTED
 """Facts as bits, for folding many blocks."""
 
-_TRUSTED_SOURCES: Final = frozenset(
-    ("trustedPublic", "internal", "user", "system", "first-party", "first_party")
-)
+_TRUSTED_SOURCES: Final = frozenset(("trustedPublic", "internal", "user", "system", "first-party", "first_party"))
 _OPEN_SENSITIVITY: Final = frozenset(("none", "public"))
 
 _BOOLEANS: Final = {

@@ -96,9 +96,7 @@ def _natural(server: str, name: str) -> str | None:
 
 def _hashed(server: str, name: str, room: int, digits: int) -> str:
     # The length stands before the name, so that no two pairs hash the same text.
-    digest = hashlib.sha256(f"{len(server)}:{server}{name}".encode("utf-8", "surrogatepass")).hexdigest()[
-        :digits
-    ]
+    digest = hashlib.sha256(f"{len(server)}:{server}{name}".encode("utf-8", "surrogatepass")).hexdigest()[:digits]
     readable = _OTHER.sub("_", f"{server}__{name}")[: room - digits - 2]
     return f"{readable}-x{digest}"
 
@@ -140,9 +138,7 @@ class Resources(msgspec.Struct, frozen=True):
         return Route(next(iter(owners)), uri)
 
 
-def resources(
-    servers: Iterable[str], uris: Iterable[tuple[str, str]], templates: Iterable[tuple[str, str]]
-) -> Resources:
+def resources(servers: Iterable[str], uris: Iterable[tuple[str, str]], templates: Iterable[tuple[str, str]]) -> Resources:
     """A router from (server, uri) and (server, uriTemplate) pairs; their order has no influence.
 
     Raises `EarnestError` E1003 for a server name with `/`, which the reserved form could not hold.

@@ -3,13 +3,14 @@ asked."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 import msgspec
 
 from earnest.core.canonical import canonical, members
 from earnest.core.errors import EarnestError
-from earnest.protocol.visible import folded
+from earnest.core.visible import visible
 
 ARGUMENT_CHARS: Final = 1000
 """Longest argument shown in full."""
@@ -44,6 +45,15 @@ class PromptFacts(msgspec.Struct, frozen=True):
 
 
 _CLAIM: Final = {True: "claims yes", False: "claims no", None: "claims nothing"}
+
+
+def folded(text: str, longest: int) -> str:
+    """Visible text; where longer than `longest` characters its head, with the length and digest of the
+    whole."""
+    if len(text) <= longest:
+        return visible(text)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{visible(text[:longest])} … [folded: {len(text)} characters in all, sha256 {digest[:16]}]"
 
 
 def render_prompt(facts: PromptFacts) -> str:

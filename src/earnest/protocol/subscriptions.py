@@ -1,0 +1,105 @@
+"""`subscriptions/listen` of the modern era: what a client wants to hear, and the messages around it.
+
+The first message on a subscription is its acknowledgement with what is honoured of it; every further one
+carries the id of the listen request; types that were not asked for are never sent (MCP 2026-07-28,
+"Subscriptions"). Toward a legacy peer list changes need no subscription, so the gateway keeps the
+subscription and forwards.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from earnest.core.canonical import build
+from earnest.protocol import envelope, eras
+from earnest.protocol.calls import read_params, string
+from earnest.protocol.envelope import INVALID_PARAMS, WireError
+
+MAX_RESOURCES: Final = 1000
+"""Most resources that one subscription may name."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a subscription is for. `resources` are URIs."""
+
+    tools: bool = False
+    prompts: bool = False
+    resource_list: bool = False
+    resources: tuple[str, ...] = ()
+
+    def hears(self, method: str, uri: str = "") -> bool:
+        """Whether a notification belongs on this subscription; `uri` is that of
+        `notifications/resources/updated`."""
+        if method == "notifications/resources/updated":
+            return uri in self.resources
+        return {
+            "notifications/tools/list_changed": self.tools,
+            "notifications/prompts/list_changed": self.prompts,
+            "notifications/resources/list_changed": self.resource_list,
+        }.get(method, False)
+
+    def only(self, other: Wanted) -> Wanted:
+        """What both want."""
+        return Wanted(
+            self.tools and other.tools,
+            self.prompts and other.prompts,
+            self.resource_list and other.resource_list,
+            tuple(uri for uri in self.resources if uri in other.resources),
+        )
+
+
+class _Filter(msgspec.Struct):
+    toolsListChanged: bool | None = None
+    promptsListChanged: bool | None = None
+    resourcesListChanged: bool | None = None
+    resourceSubscriptions: list[str] | None = None
+
+
+def wanted(params: bytes) -> Wanted:
+    """Read the params of `subscriptions/listen`. Raises `WireError` -32602."""
+    raw = read_params(params).get("notifications", b"")
+    try:
+        seen = msgspec.json.decode(raw, type=_Filter)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise WireError(INVALID_PARAMS, "params need an object 'notifications'") from None
+    uris = tuple(dict.fromkeys(seen.resourceSubscriptions or ()))
+    if len(uris) > MAX_RESOURCES:
+        raise WireError(INVALID_PARAMS, f"a subscription may name {MAX_RESOURCES} resources at most", code="E1703")
+    return Wanted(seen.toolsListChanged is True, seen.promptsListChanged is True, seen.resourcesListChanged is True, uris)
+
+
+def _filter(what: Wanted) -> bytes:
+    parts: dict[str, bytes] = {}
+    if what.tools:
+        parts["toolsListChanged"] = b"true"
+    if what.prompts:
+        parts["promptsListChanged"] = b"true"
+    if what.resource_list:
+        parts["resourcesListChanged"] = b"true"
+    if what.resources:
+        parts["resourceSubscriptions"] = msgspec.json.encode(what.resources)
+    return build(parts)
+
+
+def acknowledged(id: bytes, honoured: Wanted) -> bytes:
+    """The message that opens a subscription. `id` is the raw id of the listen request."""
+    meta = build({eras.SUBSCRIPTION_ID: id})
+    return envelope.notification(
+        "notifications/subscriptions/acknowledged", build({"_meta": meta, "notifications": _filter(honoured)})
+    )
+
+
+def ended(id: bytes) -> bytes:
+    """The response that ends a subscription in good order."""
+    return envelope.result(id, build({"_meta": build({eras.SUBSCRIPTION_ID: id}), "resultType": b'"complete"'}))
+
+
+def listen_params(what: Wanted, capabilities: bytes, info: bytes) -> bytes:
+    """Params of our own `subscriptions/listen` to a modern server; `capabilities` and `info` (may be empty)
+    are raw."""
+    meta = {eras.PROTOCOL_VERSION: string(eras.MODERN), eras.CLIENT_CAPABILITIES: capabilities or b"{}"}
+    if info:
+        meta[eras.CLIENT_INFO] = info
+    return build({"_meta": build(meta), "notifications": _filter(what)})
