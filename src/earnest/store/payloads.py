@@ -1,0 +1,203 @@
+"""Payloads: arguments and results, kept apart from receipts, by digest, for as long as the operator says.
+
+Receipts carry digests and never text, so that they can be kept for years and shown to auditors; what was
+said stands here, in one file a day and writer, and a day's file goes whole when its time is over. Before
+anything is written, the secrets that earnest itself hands to servers are taken out, and what the operator's
+patterns find. A text that was changed so says that it was: its digest is that of the original.
+
+Nothing here may stop a call: a failure is kept in `problem`, told by `earnest doctor`, and the payload is
+lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+import msgspec
+
+from earnest.core.errors import EarnestError
+
+KEEP_DAYS: Final = 7
+LIMIT_BYTES: Final = 256 << 10
+REDACTED: Final = "[redacted]"
+
+PATTERNS: Final = (
+    r"\bAKIA[0-9A-Z]{16}\b",
+    r"\bgh[pousr]_[A-Za-z0-9]{36,255}\b",
+    r"\bgithub_pat_[A-Za-z0-9_]{22,255}\b",
+    r"\bxox[abprs]-[A-Za-z0-9-]{10,255}\b",
+    r"\bsk-[A-Za-z0-9_-]{20,255}\b",
+    r"\beyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}",
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]{0,10000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?",
+)
+"""What is taken out of every payload: forms of keys and tokens that are known by their look."""
+
+_MEMBERS: Final = re.compile(
+    r'("[\w-]{0,40}(?:password|passwd|secret|api[_-]?key|token|authorization|cookie)"\s*:\s*")(?:[^"\\]|\\.)+',
+    re.IGNORECASE,
+)
+"""Members whose name says that their value is a secret. The first group stays."""
+
+_SHORTEST_SECRET: Final = 6
+_NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.[A-Za-z0-9-]{1,64}\.jsonl")
+
+
+class Payload(msgspec.Struct, frozen=True):
+    """One payload. `sha256` is the digest that a receipt names it by; `text` is empty where `left_out` says
+    why."""
+
+    sha256: str
+    kind: Literal["arguments", "result"]
+    size: int
+    text: str
+    redacted: int = 0
+    left_out: str = ""
+
+
+class Payloads:
+    """Keeps payloads of one writer. `enabled` false keeps nothing at all."""
+
+    def __init__(
+        self,
+        folder: str,
+        writer: str,
+        clock: Callable[[], float],
+        *,
+        enabled: bool = True,
+        days: int = KEEP_DAYS,
+        patterns: Sequence[str] = (),
+        secrets: Sequence[str] = (),
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        """`days`: how long a payload is kept. `patterns`: regular expressions of the operator's, beside
+        `PATTERNS`. `secrets`: values that must never be written. Raises E1414 for a pattern that is
+        none."""
+        self.folder, self.writer, self.enabled, self.days = folder, writer, enabled, days
+        self._clock, self._limit = clock, limit_bytes
+        self._held: list[bytes] = []
+        self._seen: set[str] = set()
+        self._day = ""
+        self.problem: EarnestError | None = None
+        self._patterns = [_compile(text) for text in (*PATTERNS, *patterns)]
+        self.hide(secrets)
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """The values that must never be written, in place of those before. Shorter ones than six characters
+        would take out half of every text and are not looked for."""
+        forms = set()
+        for secret in secrets:
+            if len(secret) >= _SHORTEST_SECRET:
+                forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def keep(self, kind: Literal["arguments", "result"], sha256: str, data: bytes) -> None:
+        """Keep `data` under the digest that the receipt carries. The same digest is kept once a day."""
+        if not self.enabled:
+            return
+        self._turn()
+        if sha256 in self._seen:
+            return
+        self._seen.add(sha256)
+        if len(data) > self._limit:
+            payload = Payload(sha256, kind, len(data), "", left_out=f"longer than {self._limit} bytes")
+        else:
+            text, count = self.redact(data.decode("utf-8", "replace"))
+            payload = Payload(sha256, kind, len(data), text, count)
+        self._held.append(msgspec.json.encode(payload))
+
+    def redact(self, text: str) -> tuple[str, int]:
+        """`text` without secrets and what patterns find, and how many places were taken out."""
+        count = 0
+        for pattern in (*((self._secrets,) if self._secrets else ()), *self._patterns):
+            text, found = pattern.subn(REDACTED, text)
+            count += found
+        text, found = _MEMBERS.subn(rf"\1{REDACTED}", text)
+        count += found
+        return text, count
+
+    def flush(self) -> None:
+        """Write what was kept, in one write."""
+        if not self._held:
+            return
+        data = b"\n".join([*self._held, b""])
+        self._held.clear()
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            path = os.path.join(self.folder, f"{self._day}.{self.writer}.jsonl")
+            fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                start = os.fstat(fd).st_size
+                if os.write(fd, data) < len(data):
+                    os.ftruncate(fd, start)
+                    raise OSError(28, "No space left on device")
+            finally:
+                os.close(fd)
+        except OSError as error:
+            self._seen.clear()
+            text = f"payloads cannot be written in {self.folder}: {error.strerror}"
+            self.problem = EarnestError(
+                "E1415", text, "Calls go on; their arguments and results are not kept."
+            )
+        else:
+            self.problem = None
+
+    def prune(self) -> list[str]:
+        """Remove the files whose days are over, of every writer; their names."""
+        first = (datetime.fromtimestamp(self._clock(), UTC) - timedelta(days=self.days)).date().isoformat()
+        gone = []
+        for name, day in _files(self.folder):
+            if day < first or not self.days:
+                os.unlink(os.path.join(self.folder, name))
+                gone.append(name)
+        if gone:
+            self._seen.clear()
+        return gone
+
+    def _turn(self) -> None:
+        day = datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
+        if day != self._day:
+            self.flush()
+            self._day = day
+            self._seen.clear()
+
+
+def find(folder: str, sha256: str) -> Payload | None:
+    """The payload that a receipt names, the newest one; None where it was not kept, or is no longer."""
+    mark = sha256.encode()
+    for name, _ in reversed(_files(folder)):
+        for data in _lines(os.path.join(folder, name)):
+            if mark in data:
+                try:
+                    found = msgspec.json.decode(data, type=Payload)
+                except msgspec.DecodeError:
+                    continue
+                if found.sha256 == sha256:
+                    return found
+    return None
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        yield from file
+
+
+def _files(folder: str) -> list[tuple[str, str]]:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted((name, found[1]) for name in names if (found := _NAME.fullmatch(name)))
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        where = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise EarnestError("E1414", f"redaction pattern {pattern!r}: {error.msg}{where}") from None
