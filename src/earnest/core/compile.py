@@ -105,11 +105,7 @@ class Compiled:
 
     def row(self, facts: ToolFacts) -> Row:
         """The row of one tool, server and client."""
-        columns = [
-            self._column(tier, rule, facts, environment(facts))
-            for tier, rules in self.policy.tiers()
-            for rule in rules
-        ]
+        columns = [self._column(tier, rule, facts, environment(facts)) for tier, rules in self.policy.tiers() for rule in rules]
         cells: list[PolicyVerdict | _Cell] = []
         for bits in range(COMBINATIONS):
             parts = tuple(part for column in columns if (part := column[bits]) is not None)
@@ -119,19 +115,14 @@ class Compiled:
                 cells.append(combine([part for part in parts if isinstance(part, Match)]))
         return Row(facts, tuple(cells))
 
-    def _column(
-        self, tier: Tier, rule: Rule, facts: ToolFacts, names: dict[str, Any]
-    ) -> list[Match | _Open | None]:
+    def _column(self, tier: Tier, rule: Rule, facts: ToolFacts, names: dict[str, Any]) -> list[Match | _Open | None]:
         """One rule under each combination of the flow bits."""
         settled = fold(rule.condition, names)
         if not names_in(settled) & FLOW_BITS.keys():
             if not names_in(rule.condition) & FLOW_BITS.keys():
                 return [self._entry(tier, rule, facts, 0, settled)] * COMBINATIONS
             return [self._entry(tier, rule, facts, bits, settled) for bits in range(COMBINATIONS)]
-        return [
-            self._entry(tier, rule, facts, bits, fold(settled, flow_environment(bits)))
-            for bits in range(COMBINATIONS)
-        ]
+        return [self._entry(tier, rule, facts, bits, fold(settled, flow_environment(bits))) for bits in range(COMBINATIONS)]
 
     def _entry(self, tier: Tier, rule: Rule, facts: ToolFacts, bits: int, node: Expr) -> Match | _Open | None:
         if isinstance(node, Const) and isinstance(node.value, bool):

@@ -135,9 +135,7 @@ def decide(
         remedies += _pin_remedies(subject)
 
     if worst is not Verdict.ALLOW and causes and not any(r.rule == "flow/confidentiality" for r in reasons):
-        labels = [
-            name.removeprefix("flow.") for name in said.mattered if name in ("flow.private", "flow.untrusted")
-        ]
+        labels = [name.removeprefix("flow.") for name in said.mattered if name in ("flow.private", "flow.untrusted")]
         if labels:
             reasons.append(Reason("flow/labels", _labels(causes), Verdict.ALLOW))
     reasons.sort(key=lambda reason: -reason.verdict)
@@ -198,29 +196,21 @@ def _called(subject: Subject) -> str:
     return f"{subject.facts.server}/{subject.facts.name}"
 
 
-def _waived(
-    said: PolicyVerdict, bits: int, endorsement: Endorsement | None, *, confidential: bool
-) -> Reason | None:
+def _waived(said: PolicyVerdict, bits: int, endorsement: Endorsement | None, *, confidential: bool) -> Reason | None:
     """Why a flow rule's verdict does not count, or None where it does."""
     if said.accept:
         return Reason("flow/accepted", "a rule accepts what the flow rules say of this call", Verdict.ALLOW)
     if endorsement is not None:
         text = f"a person endorsed this (receipt {endorsement.receipt})"
-        return Reason(
-            "flow/endorsed", f"{text}: {endorsement.text}" if endorsement.text else text, Verdict.ALLOW
-        )
+        return Reason("flow/endorsed", f"{text}: {endorsement.text}" if endorsement.text else text, Verdict.ALLOW)
     # The user's own words are a yes to the confidentiality rule; to the integrity rule they speak through
     # its own verdict.
     if confidential and bits & ENDORSED:
-        return Reason(
-            "flow/endorsed", "all that steers this call comes from the user's own words", Verdict.ALLOW
-        )
+        return Reason("flow/endorsed", "all that steers this call comes from the user's own words", Verdict.ALLOW)
     return None
 
 
-def _confidentiality(
-    bits: int, subject: Subject, causes: Labelled | None, conversation: str
-) -> list[FlowVerdict]:
+def _confidentiality(bits: int, subject: Subject, causes: Labelled | None, conversation: str) -> list[FlowVerdict]:
     profile = subject.facts.profile
     if bits & CONFIDENTIALITY != CONFIDENTIALITY or not profile.can_exfiltrate.value:
         return []
@@ -248,9 +238,7 @@ def _labels(causes: Labelled) -> str:
         known = causes.get(bit)
         if known is None or not known.first:
             continue
-        shown = [
-            f"{cause.server}/{cause.subject} (receipt {cause.receipt})" for cause in known.first[:_SHOWN]
-        ]
+        shown = [f"{cause.server}/{cause.subject} (receipt {cause.receipt})" for cause in known.first[:_SHOWN]]
         more = len(known.first) - len(shown) + known.more
         parts.append(f"{name} by {', '.join(shown)}" + (f" and {more} more" if more else ""))
     return "; ".join(parts)
@@ -283,9 +271,7 @@ def _label_remedy(subject: Subject, name: str, value: bool, what: str) -> Remedy
     if subject.facts.method != "tools/call" or subject.facts.profile.get(name).basis is not Basis.DEFAULT:
         return None
     setting = f"{name}={'true' if value else 'false'}"
-    return Remedy(
-        f"If the tool {what}, say so", f"earnest labels set {shlex.quote(_called(subject))} {setting}"
-    )
+    return Remedy(f"If the tool {what}, say so", f"earnest labels set {shlex.quote(_called(subject))} {setting}")
 
 
 def _policy_remedies(said: PolicyVerdict, subject: Subject) -> list[Remedy]:

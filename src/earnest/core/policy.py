@@ -120,17 +120,13 @@ class Match(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
 
 
-UNMATCHED: Final = Reason(
-    "policy/unmatched", "no rule and no preset says anything about this call", Verdict.ASK
-)
+UNMATCHED: Final = Reason("policy/unmatched", "no rule and no preset says anything about this call", Verdict.ASK)
 
 
 def combine(matches: Sequence[Match]) -> PolicyVerdict:
     """From the rules that matched to the verdict."""
     floor = [match for match in matches if match.tier is Tier.FLOOR]
-    deciding = next(
-        (found for tier in (Tier.RULES, Tier.PRESET) if (found := [m for m in matches if m.tier is tier])), []
-    )
+    deciding = next((found for tier in (Tier.RULES, Tier.PRESET) if (found := [m for m in matches if m.tier is tier])), [])
     floored = max((match.reason.verdict for match in floor), default=Verdict.ALLOW)
     below = max((match.reason.verdict for match in deciding), default=Verdict.ASK)
     reasons = [match.reason for match in floor + deciding]
@@ -150,9 +146,7 @@ def combine(matches: Sequence[Match]) -> PolicyVerdict:
 
 def unreadable(error: EarnestError) -> PolicyVerdict:
     """What is said of a call whose arguments a rule has to read and cannot: refused, in every mode."""
-    reason = Reason(
-        "arguments/unreadable", f"a rule reads the arguments and cannot: {error.message}", Verdict.DENY
-    )
+    reason = Reason("arguments/unreadable", f"a rule reads the arguments and cannot: {error.message}", Verdict.DENY)
     return PolicyVerdict(Verdict.DENY, (reason,), False, Verdict.DENY)
 
 
@@ -196,9 +190,7 @@ def matched(policy: Policy, tier: Tier, rule: Rule, facts: ToolFacts, bits: int)
 
 def failed(policy: Policy, tier: Tier, rule: Rule, message: str) -> Match:
     """The match of an ask or deny rule whose condition erred."""
-    text = (
-        f"the {_TIER_WORDS[tier]} “{rule.name}” could not be evaluated ({message}), which counts as a match"
-    )
+    text = f"the {_TIER_WORDS[tier]} “{rule.name}” could not be evaluated ({message}), which counts as a match"
     reason = Reason(rule_id(policy, tier, rule), text, rule.then)
     return Match(tier, reason, names=names_in(rule.condition))
 

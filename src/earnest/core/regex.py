@@ -134,10 +134,7 @@ class _Syntax:
             if self.peek() == "?":
                 if self.text.startswith("?:", self.at):
                     self.at += 2
-                elif (
-                    self.text.startswith(("?P<", "?<"), self.at)
-                    and self.text[self.at + 2 : self.at + 3] not in "=!"
-                ):
+                elif self.text.startswith(("?P<", "?<"), self.at) and self.text[self.at + 2 : self.at + 3] not in "=!":
                     self.at = self.text.find(">", self.at) + 1
                     if not self.at:
                         raise self.fail("a group name without `>`")
@@ -232,9 +229,7 @@ class Regex:
 
     def _add(self, kind: int, what: object, one: int = -1, two: int = -1) -> int:
         if len(self._nodes) >= MAX_NODES:
-            raise EarnestError(
-                "E1109", f"pattern: too large once its repetitions are written out: {self.pattern!r}"
-            )
+            raise EarnestError("E1109", f"pattern: too large once its repetitions are written out: {self.pattern!r}")
         self._nodes.append((kind, what, one, two))
         return len(self._nodes) - 1
 
@@ -242,9 +237,7 @@ class Regex:
         """Nodes for `tree` that go on to `after`; returns where they start."""
         self._built += 1
         if self._built > 10 * MAX_NODES:
-            raise EarnestError(
-                "E1109", f"pattern: too large once its repetitions are written out: {self.pattern!r}"
-            )
+            raise EarnestError("E1109", f"pattern: too large once its repetitions are written out: {self.pattern!r}")
         kind = tree[0]
         if kind == "chars":
             return self._add(_CHARS, tree[1], after)

@@ -58,10 +58,7 @@ WORDS: Final[Mapping[str, Word]] = {
     word.name: word
     for word in (
         *(Word(f"tool.{name}", "bool", doc) for name, doc in _BOOLEANS.items()),
-        *(
-            Word(f"tool.basis.{name}", "enum", f"how `tool.{name}` is known", tuple(Basis))
-            for name in PROFILE_NAMES
-        ),
+        *(Word(f"tool.basis.{name}", "enum", f"how `tool.{name}` is known", tuple(Basis)) for name in PROFILE_NAMES),
         Word("tool.name", "string", "the tool's name as its server gives it"),
         Word("tool.title", "string", "the tool's title; test with `has(tool.title)`", optional=True),
         Word("call.method", "string", "the MCP method, such as `tools/call` or `resources/read`"),
