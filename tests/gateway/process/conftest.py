@@ -73,9 +73,18 @@ class Rig:
         return found
 
     def kill(self) -> int:
+        # An answer read here may not be crossed out there yet; a kill just then gives its id an error as well.
+        time.sleep(0.1)
         (one,) = self.daemons()
         os.kill(one, signal.SIGKILL)
         return one
+
+    def kill_any(self) -> bool:
+        """Kills the daemon if there is one just now."""
+        for one in self.daemons():
+            os.kill(one, signal.SIGKILL)
+            return True
+        return False
 
     def wait(self, condition, limit_s: float = 20.0):
         """What the condition gives, once it is true."""
