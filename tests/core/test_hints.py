@@ -23,9 +23,7 @@ WIRE = {
 
 
 def test_truthy_values_claim_nothing_and_are_reported() -> None:
-    raw = raw_from_wire(
-        {"readOnlyHint": "true", "destructiveHint": 0, "idempotentHint": 1, "openWorldHint": None}
-    )
+    raw = raw_from_wire({"readOnlyHint": "true", "destructiveHint": 0, "idempotentHint": 1, "openWorldHint": None})
     assert [raw.get(hint) for hint in HINTS] == [None] * 4
     assert raw.malformed == ("readOnlyHint", "destructiveHint", "idempotentHint")
 
@@ -34,9 +32,7 @@ def test_truthy_values_claim_nothing_and_are_reported() -> None:
 @pytest.mark.parametrize("value", [True, False])
 def test_each_hint_is_read_from_its_wire_name_alone(hint: str, value: bool) -> None:
     raw = raw_from_wire({WIRE[hint]: value, "title": "x"})
-    assert {name: raw.get(name) for name in HINTS} == {
-        name: value if name == hint else None for name in HINTS
-    }
+    assert {name: raw.get(name) for name in HINTS} == {name: value if name == hint else None for name in HINTS}
     assert raw_from_wire({f"{hint}_hint": value}) == RawHints()
 
 
@@ -73,15 +69,11 @@ def test_where_two_spellings_differ_the_riskier_counts(hint: str) -> None:
 
 
 def test_absent_hints_take_the_defaults_of_the_specification() -> None:
-    assert effective(RawHints()) == EffectiveHints(
-        read_only=False, destructive=True, idempotent=False, open_world=True
-    )
+    assert effective(RawHints()) == EffectiveHints(read_only=False, destructive=True, idempotent=False, open_world=True)
 
 
 @pytest.mark.parametrize("destructive", [True, False, None])
 @pytest.mark.parametrize("idempotent", [True, False, None])
 def test_under_read_only_the_other_two_are_moot(destructive: bool | None, idempotent: bool | None) -> None:
     raw = RawHints(read_only=True, destructive=destructive, idempotent=idempotent)
-    assert effective(raw) == EffectiveHints(
-        read_only=True, destructive=False, idempotent=True, open_world=True
-    )
+    assert effective(raw) == EffectiveHints(read_only=True, destructive=False, idempotent=True, open_world=True)

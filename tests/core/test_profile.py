@@ -62,9 +62,7 @@ def standings_of(name: str) -> Iterator[Standing]:
         )
 
 
-Row = tuple[
-    Basis, Callable[[Standing, str], bool | None], Callable[[Standing], bool], Callable[[Standing], bool]
-]
+Row = tuple[Basis, Callable[[Standing, str], bool | None], Callable[[Standing], bool], Callable[[Standing], bool]]
 
 
 def always(_: Standing) -> bool:
@@ -212,9 +210,7 @@ def test_a_closed_world_is_no_trustworthy_one() -> None:
 
 @pytest.mark.parametrize("destructive", THREE)
 @pytest.mark.parametrize("idempotent", THREE)
-def test_under_read_only_the_other_two_have_its_basis(
-    destructive: bool | None, idempotent: bool | None
-) -> None:
+def test_under_read_only_the_other_two_have_its_basis(destructive: bool | None, idempotent: bool | None) -> None:
     sources = (
         (Standing(operator=Labels(read_only=True, source="op")), Value(True, Basis.OPERATOR, "op")),
         (Standing(contained=Labels(read_only=True, source="box")), Value(True, Basis.ENFORCED, "box")),
@@ -350,10 +346,7 @@ def some_profiles() -> list[Profile]:
 
 def some_labels() -> list[Labels]:
     hints = [Labels(r, d, i, o) for r, d, i, o in product(THREE, THREE, THREE, THREE)]
-    facets = [
-        Labels(reads_private=p, sees_untrusted=u, can_exfiltrate=x)
-        for p, u, x in product(THREE, THREE, THREE)
-    ]
+    facets = [Labels(reads_private=p, sees_untrusted=u, can_exfiltrate=x) for p, u, x in product(THREE, THREE, THREE)]
     return hints + facets
 
 
@@ -471,9 +464,7 @@ def test_a_composite_of_one_is_that_one() -> None:
 def test_a_safe_value_of_a_composite_stands_on_its_weakest_part() -> None:
     claimed = resolve(Standing(trust=Trust.TRUSTED, claims=RawHints(read_only=True)))
     by_operator = resolve(Standing(operator=Labels(read_only=True)))
-    supported = resolve(
-        Standing(trust=Trust.VERIFIED, claims=RawHints(read_only=True), supported=frozenset({"read_only"}))
-    )
+    supported = resolve(Standing(trust=Trust.VERIFIED, claims=RawHints(read_only=True), supported=frozenset({"read_only"})))
     assert composite([claimed, by_operator]).read_only.basis is Basis.CLAIMED
     assert composite([by_operator, claimed]).read_only.basis is Basis.CLAIMED
     assert composite([claimed, supported, by_operator]).read_only.basis is Basis.OBSERVED

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
+import pytest
+
 from earnest.core.profile import Labels
 from earnest.refine.address import AddressRule
-from earnest.refine.enumeration import parse
+from earnest.refine.enumeration import Case, EnumerationRule, parse
 from earnest.refine.http import HttpRule
-from earnest.refine.registry import refine, refine_all
+from earnest.refine.registry import refine, refine_all, rule
 from earnest.refine.sql import SqlRule
 
 
@@ -44,3 +46,13 @@ def test_the_sql_parser_is_not_loaded_before_the_first_query() -> None:
     code = "import sys, earnest.refine.registry; sys.exit('sqlglot' in sys.modules)"
     environment = {"PYTHONPATH": ":".join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
+
+
+def test_rules_are_made_from_the_parts_of_a_configuration() -> None:
+    listing = Labels(read_only=True, source="labels:7")
+    assert rule("enum", "action", values=["list"], labels=listing) == EnumerationRule("action", (Case("list", listing),))
+    assert rule("http", "method", source="labels:7") == HttpRule("method", source="labels:7")
+    assert rule("address", "url", source="labels:7") == AddressRule("url", "labels:7")
+    assert rule("sql", "q", dialect="mysql", functions=["f"], source="s") == SqlRule("q", "mysql", ("f",), "s")
+    with pytest.raises(ValueError, match="shell"):
+        rule("shell", "command")

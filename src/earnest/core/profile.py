@@ -156,6 +156,7 @@ _ROW: Final = {
 }
 """The row from which a basis raises. A lowering `observed` value came from row 6, see `_lowering_row`."""
 
+
 def resolve(standing: Standing) -> Profile:
     """The profile of a tool by the two tables of the module's theory, each value with basis and source."""
     hints = {hint: _resolve_hint(standing, hint) for hint in HINTS}

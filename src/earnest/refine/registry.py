@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from earnest.core.profile import NOTHING, Labels
 from earnest.refine import address, enumeration, http, sql
 from earnest.refine.refinement import Refinement, combined
 
@@ -27,3 +28,29 @@ def refine(rule: RefineRule, arguments: Mapping[str, Any]) -> Refinement | None:
 def refine_all(rules: Sequence[RefineRule], arguments: Mapping[str, Any]) -> Refinement | None:
     """What several rules say together; where they disagree the riskier side counts."""
     return combined([found for rule in rules if (found := refine(rule, arguments)) is not None])
+
+
+def rule(
+    kind: str,
+    argument: str,
+    *,
+    values: Sequence[str | bool | int] = (),
+    labels: Labels = NOTHING,
+    dialect: str = "",
+    functions: Sequence[str] = (),
+    source: str = "",
+) -> RefineRule:
+    """The rule of a kind (`enum`, `http`, `address`, `sql`) from the parts that a configuration holds.
+
+    Raises `ValueError` for any other kind: whoever reads a configuration checks that first.
+    """
+    match kind:
+        case "enum":
+            return enumeration.EnumerationRule(argument, tuple(enumeration.Case(value, labels) for value in values))
+        case "http":
+            return http.HttpRule(argument, source=source)
+        case "address":
+            return address.AddressRule(argument, source)
+        case "sql":
+            return sql.SqlRule(argument, dialect, tuple(functions), source)
+    raise ValueError(f"no refiner reads {kind!r}")
