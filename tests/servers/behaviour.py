@@ -169,14 +169,18 @@ class Server:
         if call.method == "notifications/initialized":
             self._start(call)
         if call.method in self.script.get("on", {}):
-            self.run(call, self._plan(call.method, self.script["on"][call.method]))
+            self._apart(call, self._plan(call.method, self.script["on"][call.method]))
 
     def _start(self, call: Call) -> None:
         """Run the opening steps once, when a client is known to listen."""
         with self.lock:
             first, self.started = not self.started, True
         if first and "start" in self.script:
-            self.run(call, self._plan("start", self.script["start"]))
+            self._apart(call, self._plan("start", self.script["start"]))
+
+    def _apart(self, call: Call, steps: list[Json]) -> None:
+        """Run steps that belong to no request beside all else, so that they may wait for an answer."""
+        threading.Thread(target=self.run, args=(call, steps), daemon=True).start()
 
     def _requested(self, call: Call) -> None:
         key = dump(call.id)
@@ -207,8 +211,9 @@ class Server:
             case "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe":
                 self.do_result(call, {})
             case "tools/list":
-                self._list(call, "tools")
+                tools = self.lists["tools"]
                 self._flip()
+                self._list(call, "tools", tools)
             case "resources/list":
                 self._list(call, "resources")
             case "resources/templates/list":
@@ -265,8 +270,8 @@ class Server:
         version = LEGACY if version == MODERN else version
         self.do_result(call, {"protocolVersion": version, "serverInfo": name, **self._about()})
 
-    def _list(self, call: Call, what: str) -> None:
-        entries = self.lists[what]
+    def _list(self, call: Call, what: str, entries: list[Json] | None = None) -> None:
+        entries = self.lists[what] if entries is None else entries
         size = self.script.get("page") or max(len(entries), 1)
         cursor = str(call.params.get("cursor") or "at:0")
         if not cursor.removeprefix("at:").isdigit():

@@ -137,6 +137,16 @@ async def test_progress_and_requests_to_the_client_arrive_in_order(transport, sc
     assert client.notifications[0]["params"] == {"progressToken": "p1", "progress": 1}
 
 
+async def test_opening_steps_may_ask_the_client_and_wait(scripted, stdio_client):
+    ask = {"method": "roots/list", "wait": 5}
+    command, record = scripted({"start": [{"request": ask}, {"notify": {"method": "notifications/x"}}]})
+    client = await stdio_client(command)
+    client.answers["roots/list"] = {"roots": []}
+    await client.open("legacy", {"roots": {}})
+    await client.notification("notifications/x")
+    assert (await record.wait("answer"))[0]["known"]
+
+
 async def test_a_silent_client_leaves_the_servers_question_open(scripted, stdio_client):
     ask = {"method": "elicitation/create", "params": {}, "wait": 0.2}
     command, record = scripted(scripts(ask=[{"request": ask}, {"text": "gave up"}]))
