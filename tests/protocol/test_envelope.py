@@ -125,6 +125,12 @@ def test_many_shallow_brackets_are_not_deep() -> None:
     assert parse(b'{"jsonrpc":"2.0","id":1,"result":' + flat + b"}").result == flat
 
 
+def test_brackets_in_strings_are_not_depth() -> None:
+    for text in (b'"[[[[[["', b'"a\\\\"', b'"\\"[[[["', b'"\\\\\\"[[["', b'"\\n[[[["'):
+        params = b'{"v":[%b,{"%b":[]}]}' % (text, text[1:-1])
+        assert envelope.depth_exceeds(params, 3) and not envelope.depth_exceeds(params, 4)
+
+
 def test_one_line_changes_no_value() -> None:
     pretty = b'{\r\n "a": "x\\ny",\n "b": [1,\n2.50]\n}'
     line = envelope.one_line(pretty)

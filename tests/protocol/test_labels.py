@@ -59,6 +59,7 @@ META: list[tuple[Any, bool | None, bool | None]] = [
     ("labels", True, True),
     # One vocabulary restricts and another relaxes: what restricts is left.
     ({TA: {"untrusted": False}, "ifc": {"integrity": "untrusted"}}, None, True),
+    ({TA: {"sensitive": False}, "ifc": {"confidentiality": "secret"}}, True, None),
 ]
 
 

@@ -55,6 +55,7 @@ def test_a_tool_cannot_pose_as_the_alias_of_another() -> None:
     table = aliases([("s", "files/read"), (server, tool)])
     assert table.of["s", "files/read"] == victim
     assert table.back[victim] == ("s", "files/read")
+    assert len(table.back) == 2
 
 
 def test_hashes_that_meet_grow_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,9 +109,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _PLAIN_STRING: Final = re.compile(rb'"[^"\\]*"\Z')
-_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 
 # Lengths of a compact message: the name with its quotes and colon, and the comma before the next member.
 _FRAME: Final = 1  # braces, less the comma that the last member does not have
@@ -278,8 +277,11 @@ def depth_exceeds(data: bytes, limit: int) -> bool:
     `limit`."""
     if data.count(b"{") + data.count(b"[") <= limit:
         return False
+    # Without escaped backslashes and then escaped quotes, every second piece between quotes stands outside
+    # strings.
+    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     # All brackets become one kind, so that one round takes away exactly the innermost level.
-    brackets = _STRINGS.sub(b"", data).translate(_ONE_KIND, _NOT_BRACKETS)
+    brackets = b"".join(bare.translate(_ONE_KIND, _NOT_MARKS).split(b'"')[::2])
     for _ in range(limit):
         if not brackets:
             return False

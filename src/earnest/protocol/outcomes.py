@@ -19,24 +19,23 @@ from earnest.core.canonical import members
 from earnest.core.errors import EarnestError
 from earnest.protocol.labels import NOT_PRIVATE, NOT_UNTRUSTED, WORST, Facts, meta_bits, settle
 
-_RESULT_NAMES: Final = frozenset(
-    (
-        "_meta",
-        "content",
-        "contents",
-        "messages",
-        "structuredContent",
-        "isError",
-        "resultType",
-        "inputRequests",
-        "requestState",
-        "taskId",
-        "task",
-        "status",
-        "result",
-        "error",
-    )
+_NAMES: Final = (
+    "_meta",
+    "content",
+    "contents",
+    "messages",
+    "structuredContent",
+    "isError",
+    "resultType",
+    "inputRequests",
+    "requestState",
+    "taskId",
+    "task",
+    "status",
+    "result",
+    "error",
 )
+_RESULT_NAMES: Final = frozenset(_NAMES)
 _FOLDED: Final = frozenset(name.casefold() for name in _RESULT_NAMES)
 _RELAXING: Final = NOT_PRIVATE | NOT_UNTRUSTED
 
@@ -60,7 +59,6 @@ class Outcome(msgspec.Struct, frozen=True):
     status: str = ""
     input_requests: bytes = b""
     request_state: bytes = b""
-    members: dict[str, bytes] = {}
 
 
 class _Resource(msgspec.Struct):
@@ -79,6 +77,13 @@ class _Message(msgspec.Struct):
 
 _blocks: Final = msgspec.json.Decoder(list[_Block] | _Block | None).decode
 _messages: Final = msgspec.json.Decoder(list[_Message]).decode
+_top: Final = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "_Top",
+        [(f"m{at}", msgspec.Raw, msgspec.Raw()) for at in range(len(_NAMES))],
+        rename={f"m{at}": name for at, name in enumerate(_NAMES)},
+    )
+).decode
 _any: Final = msgspec.json.Decoder().decode
 
 _MALFORMED: Final = settle(WORST)
@@ -93,12 +98,7 @@ def outcome(result: bytes) -> Outcome:
 
 
 def _read(result: bytes, *, nested: bool) -> Outcome:
-    seen = members(result)
-    if not _RESULT_NAMES.issuperset(seen):
-        for name in seen:
-            # A client that folds case would read another result than this one.
-            if name not in _RESULT_NAMES and unicodedata.normalize("NFKC", name).casefold() in _FOLDED:
-                raise ValueError(name)
+    seen = _members(result)
     whole = meta_bits(_any(seen["_meta"])) if "_meta" in seen else 0
     bits = whole | _part_bits(seen)
 
@@ -130,8 +130,28 @@ def _read(result: bytes, *, nested: bool) -> Outcome:
         status=status,
         input_requests=seen.get("inputRequests", b""),
         request_state=seen.get("requestState", b""),
-        members=seen,
     )
+
+
+def _members(result: bytes) -> dict[str, bytes]:
+    """The members with a meaning, as raw slices. Raises `ValueError` or `EarnestError` where they are
+    ambiguous."""
+    seen: dict[str, bytes] = {}
+    length = 1
+    for name, raw in zip(_NAMES, msgspec.structs.astuple(_top(result)), strict=True):
+        value = bytes(raw)
+        if value:
+            seen[name] = value
+            length += len(name) + len(value) + 4  # two quotes, a colon, and a comma or the closing brace
+    # As in the envelope: equal lengths leave no room for a member that was overwritten, or is not known.
+    if length == len(result):
+        return seen
+    seen = members(result)
+    for name in seen:
+        # A client that folds case would read another result than this one.
+        if name not in _RESULT_NAMES and unicodedata.normalize("NFKC", name).casefold() in _FOLDED:
+            raise ValueError(name)
+    return seen
 
 
 def _part_bits(seen: dict[str, bytes]) -> int:
