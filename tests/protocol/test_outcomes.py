@@ -152,3 +152,10 @@ def test_never_raises_and_worst_when_malformed(result: dict[str, Any]) -> None:
     read = of(result)
     if read.malformed:
         assert read.restrict == Facts(True, True)
+
+
+def test_all_members_are_kept_raw_known_or_not() -> None:
+    known = b'{"isError":false,"content":[]}'
+    assert outcome(known).members == {"isError": b"false", "content": b"[]"}
+    assert outcome(known[:-1] + b',"more":1.10}').members == {"isError": b"false", "content": b"[]", "more": b"1.10"}
+    assert outcome(b"[]").members == {}

@@ -59,6 +59,7 @@ class Outcome(msgspec.Struct, frozen=True):
     status: str = ""
     input_requests: bytes = b""
     request_state: bytes = b""
+    members: dict[str, bytes] = {}
 
 
 class _Resource(msgspec.Struct):
@@ -130,6 +131,7 @@ def _read(result: bytes, *, nested: bool) -> Outcome:
         status=status,
         input_requests=seen.get("inputRequests", b""),
         request_state=seen.get("requestState", b""),
+        members=seen,
     )
 
 
