@@ -112,7 +112,9 @@ def test_what_looks_like_a_key_is_taken_out(folder: str, text: str) -> None:
 
 
 def test_members_that_hold_secrets_are_taken_out(folder: str) -> None:
-    _, name = keep(folder, b'{"password":"a\\"b","Authorization" : "Bearer x","client_secret":"s","user":"me"}')
+    _, name = keep(
+        folder, b'{"password":"a\\"b","Authorization" : "Bearer x","client_secret":"s","user":"me"}'
+    )
     found = find(folder, name)
     assert found is not None
     gone = dict.fromkeys(["password", "Authorization", "client_secret"], REDACTED)

@@ -234,6 +234,7 @@ def signer(tmp_path: Path) -> Signer:
 
 def test_the_key_is_made_once_and_is_private(tmp_path: Path, signer: Signer) -> None:
     path = tmp_path / "signing.key"
+    assert len(signer.kid) == 43
     assert path.stat().st_mode & 0o777 == 0o600
     assert Signer(str(path)).kid == signer.kid and "d" not in signer.public
     signed = signer.sign(b"x")
@@ -243,8 +244,21 @@ def test_the_key_is_made_once_and_is_private(tmp_path: Path, signer: Signer) -> 
     assert sorted(os.listdir(tmp_path)) == ["other.key", "signing.key"]
     path.chmod(0o644)
     with pytest.raises(EarnestError) as caught:
-        Signer(str(path))
+        Signer(str(path)).sign(b"x")
     assert caught.value.code == "E1413"
+    path.chmod(0o600)
+    path.write_text("{}")
+    with pytest.raises(EarnestError) as caught:
+        Signer(str(path)).kid  # noqa: B018
+    assert caught.value.code == "E1413"
+
+
+def test_nothing_is_signed_before_the_first_checkpoint(folder: str, tmp_path: Path) -> None:
+    log = opened(folder, signer=Signer(str(tmp_path / "later.key")))
+    assert not (tmp_path / "later.key").exists()
+    log.append(decision())
+    log.close()
+    assert (tmp_path / "later.key").exists()
 
 
 def test_checkpoints_are_made_every_so_often_and_at_the_end(folder: str, signer: Signer) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from earnest.core.errors import EarnestError
@@ -15,36 +16,48 @@ _ALGORITHM: Final = "Ed25519"
 
 
 class Signer:
-    """A private key. `public` is its JWK without the private part, `kid` its thumbprint (RFC 7638)."""
+    """A private key in a file. Nothing is read, made or imported before it is first needed."""
 
     def __init__(self, path: str) -> None:
-        """The key in the file `path`, made where there is none. Raises E1413 for a file that holds none,
-        belongs to somebody else or may be read by others."""
+        """The key in the file `path`, which is made when there is none."""
+        self.path = path
+
+    @cached_property
+    def _key(self) -> Any:
+        """Raises E1413 for a file that holds no key, belongs to somebody else or may be read by others."""
         from joserfc.jwk import OKPKey
 
         try:
-            raw = _read(path)
+            raw = _read(self.path)
             if raw is None:
                 made = OKPKey.generate_key(_ALGORITHM, private=True).as_dict(private=True)
-                raw = _write(path, json.dumps(made).encode())
-            self._key: Any = OKPKey.import_key(json.loads(raw))
-            if not self._key.is_private:
+                raw = _write(self.path, json.dumps(made).encode())
+            key = OKPKey.import_key(json.loads(raw))
+            if not key.is_private:
                 raise ValueError("it holds no private key")
         except OSError as error:
-            raise EarnestError("E1413", f"the signing key {path} cannot be used: {error.strerror}") from None
+            text = f"the signing key {self.path} cannot be used: {error.strerror}"
+            raise EarnestError("E1413", text) from None
         except (ValueError, KeyError, TypeError) as error:
             raise EarnestError(
                 "E1413",
-                f"{path} is no signing key ({error})",
+                f"{self.path} is no signing key ({error})",
                 "Move it away; a new one is made, and old checkpoints stay readable.",
             ) from None
-        self.public: dict[str, str] = {
-            name: str(value) for name, value in self._key.as_dict(private=False).items()
-        }
-        self.kid: str = self._key.thumbprint()
+        return key
+
+    @property
+    def public(self) -> dict[str, str]:
+        """The public key as JWK. Raises E1413."""
+        return {name: str(value) for name, value in self._key.as_dict(private=False).items()}
+
+    @property
+    def kid(self) -> str:
+        """The thumbprint of the key (RFC 7638). Raises E1413."""
+        return str(self._key.thumbprint())
 
     def sign(self, payload: bytes) -> str:
-        """`payload` signed, as JWS compact."""
+        """`payload` signed, as JWS compact. Raises E1413."""
         from joserfc import jws
 
         header = {"alg": _ALGORITHM, "kid": self.kid}
