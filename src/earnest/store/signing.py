@@ -25,6 +25,7 @@ class Signer:
     @cached_property
     def _key(self) -> Any:
         """Raises E1413 for a file that holds no key, belongs to somebody else or may be read by others."""
+        from joserfc.errors import JoseError
         from joserfc.jwk import OKPKey
 
         try:
@@ -38,7 +39,7 @@ class Signer:
         except OSError as error:
             text = f"the signing key {self.path} cannot be used: {error.strerror}"
             raise EarnestError("E1413", text) from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (JoseError, ValueError, KeyError, TypeError) as error:
             raise EarnestError(
                 "E1413",
                 f"{self.path} is no signing key ({error})",
