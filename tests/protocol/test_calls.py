@@ -134,3 +134,34 @@ def test_setting_a_member_sets_that_one_alone(old: dict[str, str], name: str, va
     got = calls.with_member(raw, name, value.encode())
     assert json.loads(got) == expected
     assert list(json.loads(got)) == list(expected)
+
+
+def _lenient(pairs: list[tuple[str, Any]], *, first: bool, fold: bool) -> dict[str, Any]:
+    """An object as a parser reads it that takes the first or last of duplicates, and may fold case."""
+    seen: dict[str, Any] = {}
+    for name, value in pairs:
+        key = name.casefold() if fold else name
+        if not (first and key in seen):
+            seen[key] = value
+    return seen
+
+
+KEY = st.sampled_from(["name", "arguments", "Name", "ARGUMENTS", "ｎame", "x", "_meta", "na\u006de"])
+ITEM = st.sampled_from(['"a"', '"b"', '{"n":1}', '{"n":1.0}', "null", "7"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(KEY, ITEM), max_size=4), st.booleans(), st.booleans(), st.booleans())
+def test_every_parser_reads_the_forwarded_call_as_it_was_judged(
+    pairs: list[tuple[str, str]], first: bool, fold: bool, escaped: bool
+) -> None:
+    pairs = [("name", '"t"'), *pairs]
+    raw = "{" + ",".join(f"{json.dumps(key, ensure_ascii=escaped)}:{value}" for key, value in pairs) + "}"
+    try:
+        call = calls.tool_call(raw.encode())
+    except WireError:
+        return
+    read = json.loads(calls.renamed(call, "original"), object_pairs_hook=lambda found: _lenient(found, first=first, fold=fold))
+    assert read["name"] == "original"
+    assert (read.get("arguments") or {}) == json.loads(call.arguments)
+    assert call.name == "t"

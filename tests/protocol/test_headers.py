@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
-from earnest.protocol import headers
+from earnest.protocol import bridge, headers
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import WireError
 from earnest.protocol.headers import Declared, check, declared, decode_value, encode_value, generate
@@ -184,3 +184,13 @@ def test_agrees_with_the_official_implementation() -> None:
         assert official.encode_header_value(value) == encode_value(value)
     for name, spelled in (("VERSION", "MCP_PROTOCOL_VERSION_HEADER"), ("METHOD", "MCP_METHOD_HEADER")):
         assert getattr(headers, name).lower() == getattr(official, spelled)
+
+
+def test_the_official_server_accepts_what_is_generated_for_a_bridged_call() -> None:
+    official = pytest.importorskip("mcp.shared.inbound")
+    raw = read_params('{"name":"té","arguments":{"region":" eu"}}'.encode())
+    made = bridge.params_to(True, CALL, raw, bridge.ClientFacts())
+    lines = generate(CALL, "tools/call", read_params(made), V, SCHEMA)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": json.loads(made)}
+    folded = {name.lower(): value for name, value in lines}
+    assert isinstance(official.classify_inbound_request(request, headers=folded), official.InboundModernRoute)
