@@ -33,6 +33,8 @@ def test_a_plain_public_address_says_nothing(url: str) -> None:
         "http://0x7f000001/",
         "http://0177.0.0.1/",
         "http://0.0.0.0/",
+        "http://224.0.0.1/",
+        "http://user:word@example.com/",
         "http://[::1]/",
         "http://[::ffff:127.0.0.1]/",
         "http://[64:ff9b::7f00:1]/",

@@ -73,6 +73,15 @@ WORST = [
     ("postgres", "SELECT 1 -- x\r; DROP TABLE t"),
     ("postgres", "SELECT a OPERATOR(evil.+) b FROM t"),
     ("postgres", "SELECT a::evil FROM t"),
+    ("postgres", "SELECT 1 -- x\r, 2"),
+    ("postgres", "SELECT 1 -- x\u2028, 2"),
+    ("postgres", "SELECT 1 -- x\x0b, 2"),
+    ("postgres", "SELECT 1\u00a0"),
+    ("postgres", 'SELECT "typeof"(a) FROM t'),
+    ("postgres", 'SELECT "LOWER"(a) FROM t'),
+    ("postgres", 'SELECT é, "LOWER"(a) FROM t'),
+    ("postgres", 'SELECT * FROM "jsonb_each"(a)'),
+    ("mysql", "SELECT `LOWER`(a) FROM t"),
     ("postgres", "LISTEN x"),
     ("postgres", "REFRESH MATERIALIZED VIEW x"),
     ("postgres", "CREATE FUNCTION f() RETURNS int AS 'x' LANGUAGE c"),
@@ -93,6 +102,7 @@ WORST = [
     ("mysql", "SELECT get_lock('a', 1)"),
     ("mysql", "SELECT * FROM t LOCK IN SHARE MODE"),
     ("mysql", "SELECT 1 # x"),
+    ("mysql", "SELECT 1 --1"),
     ("mysql", "HANDLER t OPEN"),
     ("mysql", "LOAD DATA INFILE 'x' INTO TABLE t"),
     ("sqlite", "PRAGMA user_version = 3"),
@@ -101,6 +111,7 @@ WORST = [
     ("sqlite", "SELECT load_extension('x')"),
     ("sqlite", "SELECT writefile('x', 'y')"),
     ("sqlite", "SELECT 1 /* /* */; DROP TABLE t /* */ */"),
+    ("sqlite", "SELECT 1 /* /* */"),
     ("sqlite", "ATTACH '/x' AS y"),
     ("sqlite", "VACUUM INTO '/x'"),
     ("sqlite", "SELECT 1\x00; DROP TABLE t"),
@@ -150,6 +161,18 @@ def test_statements_with_effect_add_or_change(query: str, labels: Labels, dialec
 def test_a_table_with_keys_is_added(dialect: str) -> None:
     query = "CREATE TABLE IF NOT EXISTS t (a int PRIMARY KEY, b int DEFAULT 1, FOREIGN KEY (b) REFERENCES u(id))"
     assert judge(query, dialect)[0] == ADDS
+
+
+@pytest.mark.parametrize(
+    ("dialect", "query"),
+    [
+        ("postgres", "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING"),
+        ("sqlite", "INSERT OR REPLACE INTO t VALUES (1)"),
+        ("mysql", "CREATE OR REPLACE TABLE t (a int)"),
+    ],
+)
+def test_a_known_statement_that_may_replace_changes_and_says_nothing_of_the_rest(dialect: str, query: str) -> None:
+    assert judge(query, dialect)[0] == CHANGES
 
 
 @pytest.mark.parametrize(

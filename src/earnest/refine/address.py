@@ -46,13 +46,13 @@ def _public(address: str) -> bool:
         host = (parts.hostname or "").removesuffix(".")
     except ValueError:
         return False
-    if parts.scheme not in ("http", "https") or "@" in parts.netloc or "%" in parts.netloc:
+    if parts.scheme not in ("http", "https") or "@" in parts.netloc:
         return False
     try:
         ip = ipaddress.ip_address(host)
     except ValueError:
         return _NAME.fullmatch(host) is not None and not host.endswith(_LOCAL_ENDINGS)
-    if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip.sixtofour or ip.teredo):
+    if isinstance(ip, ipaddress.IPv6Address) and (ip.sixtofour or ip.teredo):
         return False
     if ip in ipaddress.ip_network("64:ff9b::/96"):
         return False

@@ -81,7 +81,7 @@ def judge(text: str, dialect: str, functions: frozenset[str] = frozenset()) -> t
     if first is None or any(_shape(tree) != _shape(first) for tree in trees):
         return WORST_LABELS, "cannot be read as one statement"
     try:
-        return _classified(first, functions)
+        return _classified(first, text, functions)
     except RecursionError:
         return WORST_LABELS, "is nested too deep"
 
@@ -111,26 +111,26 @@ _ADDS: Final = Labels(read_only=False, destructive=False, idempotent=False)
 _CHANGES: Final = Labels(read_only=False, destructive=True)
 
 
-def _classified(tree: Expr, functions: frozenset[str]) -> tuple[Labels, str]:
+def _classified(tree: Expr, text: str, functions: frozenset[str]) -> tuple[Labels, str]:
     from sqlglot import exp
 
     if isinstance(tree, exp.Pragma):
         return (_READS, "reads the schema") if _reading_pragma(tree) else (WORST_LABELS, "sets a pragma")
     root = type(tree).__name__
-    unknown = _unknown_node(tree, functions, READING_NODES)
+    unknown = _unknown_node(tree, text, functions, READING_NODES)
     if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery):
         return (_READS, "only reads") if unknown is None else (WORST_LABELS, f"uses {unknown}")
     if root == "Insert" and unknown in (None, "Insert"):
-        unknown = _unknown_node(tree, functions, READING_NODES | ADDITIVE_NODES)
+        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES)
         if unknown == "OnConflict" or tree.args.get("alternative") == "REPLACE" or tree.args.get("overwrite"):
             return _CHANGES, "may replace rows"
         return (_ADDS, "adds rows") if unknown is None else (WORST_LABELS, f"uses {unknown}")
     if root == "Create" and str(tree.args.get("kind")).upper() == "TABLE":
-        unknown = _unknown_node(tree, functions, READING_NODES | ADDITIVE_NODES)
+        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES)
         if unknown is None:
             return (_CHANGES, "may replace a table") if tree.args.get("replace") else (_ADDS, "adds a table")
     if root in ("Update", "Delete", "Drop", "TruncateTable", "Merge"):
-        unknown = _unknown_node(tree, functions, READING_NODES | ADDITIVE_NODES | {root})
+        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES | {root})
         if unknown is None:
             return _CHANGES, {"Update": "changes rows", "Merge": "changes rows"}.get(root, "deletes")
     return WORST_LABELS, f"uses {unknown or root}"
@@ -146,7 +146,7 @@ def _reading_pragma(tree: Expr) -> bool:
     return plain and name is not None and name.name.lower() in READING_PRAGMAS
 
 
-def _unknown_node(tree: Expr, functions: frozenset[str], known: frozenset[str]) -> str | None:
+def _unknown_node(tree: Expr, text: str, functions: frozenset[str], known: frozenset[str]) -> str | None:
     """The first node, named for a person, that is not on the lists."""
     from sqlglot import exp
 
@@ -154,11 +154,13 @@ def _unknown_node(tree: Expr, functions: frozenset[str], known: frozenset[str]) 
         name = type(node).__name__
         if isinstance(node, exp.Anonymous):
             called = str(node.this).lower()
-            # A name in quotes or behind a schema may be somebody's own function of that name.
             if not isinstance(node.this, str) or called not in FUNCTIONS | functions:
                 return f"the function {called}"
         elif name not in known and name not in FUNCTION_NODES:
             return f"the function {node.sql_name().lower()}" if isinstance(node, exp.Func) else name
+        # A name in quotes may be somebody's own function, in letters that the parser folds.
+        if isinstance(node, exp.Func) and text[node.meta.get("start", 0)] in '"`[':
+            return "a function with its name in quotes"
         if isinstance(node, exp.DataType) and node.this is exp.DataType.Type.USERDEFINED:
             return "a type of the database's own"
         if isinstance(node, exp.Identifier):
