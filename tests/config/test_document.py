@@ -12,11 +12,7 @@ from earnest.config.document import Edit, Node, apply, position
 from earnest.core.errors import EarnestError
 
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=6),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
@@ -33,12 +29,8 @@ def ranges_hold(node: Node, data: bytes) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(st.text(max_size=4), json_values, max_size=4), st.booleans(), st.sampled_from([None, 2])
-)
-def test_json_is_read_as_the_standard_library_reads_it(
-    value: object, ascii_only: bool, indent: int | None
-) -> None:
+@given(st.dictionaries(st.text(max_size=4), json_values, max_size=4), st.booleans(), st.sampled_from([None, 2]))
+def test_json_is_read_as_the_standard_library_reads_it(value: object, ascii_only: bool, indent: int | None) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
     node = jsonc.scan("f", data)
     assert node.plain() == value
@@ -129,9 +121,7 @@ toml_values = st.recursive(
     toml_scalars,
     lambda inner: (
         st.lists(inner, max_size=3).map(lambda v: "[" + ", # c\n".join(v) + "]")
-        | st.lists(inner, max_size=3).map(
-            lambda v: "{" + ", ".join(f"k{i} = {x}" for i, x in enumerate(v)) + "}"
-        )
+        | st.lists(inner, max_size=3).map(lambda v: "{" + ", ".join(f"k{i} = {x}" for i, x in enumerate(v)) + "}")
     ),
     max_leaves=6,
 )

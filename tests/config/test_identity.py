@@ -45,13 +45,9 @@ class Machine:
         (folder / "package.json").write_text(json.dumps({"_npx": {"packages": [spec]}}))
 
     def venv(self, prefix: Path, name: str, version: str, script: str, digest: str = "sha256=abc") -> None:
-        info = (
-            prefix / "lib" / "python3.11" / "site-packages" / f"{name.replace('-', '_')}-{version}.dist-info"
-        )
+        info = prefix / "lib" / "python3.11" / "site-packages" / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: not-this\n"
-        )
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: not-this\n")
         module = name.replace("-", "_")
         (info / "RECORD").write_text(
             f"../../../bin/{script},sha256=differs{prefix},1\n{module}/__main__.py,{digest},2\n"
@@ -178,10 +174,7 @@ def test_a_script_and_a_module_of_an_environment_are_its_package(machine: Machin
         machine.of(f"{one}/bin/mcp-server-git"),
         machine.of(f"{one}/bin/python", "-m", "mcp_server_git"),
     )
-    assert (
-        script.package == module.package == "pypi:mcp-server-git"
-        and script.version == module.version == "2.5.0"
-    )
+    assert script.package == module.package == "pypi:mcp-server-git" and script.version == module.version == "2.5.0"
     other = machine.of(f"{two}/bin/mcp-server-git")
     assert other.artefact == script.artefact != "" and other.key != script.key
     assert machine.of(f"{one}/bin/python", "-m", "http.server").package == ""

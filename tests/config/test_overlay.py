@@ -58,9 +58,7 @@ def test_the_stricter_preset_counts(tmp_path: Path, mine: str, theirs: str) -> N
     assert PRESETS.index(result.preset) == max(PRESETS.index(mine), PRESETS.index(theirs))
 
 
-@pytest.mark.parametrize(
-    ("theirs", "result"), [("untrusted", "untrusted"), ("verified", "verified"), ("trusted", "trusted")]
-)
+@pytest.mark.parametrize(("theirs", "result"), [("untrusted", "untrusted"), ("verified", "verified"), ("trusted", "trusted")])
 def test_trust_only_falls(tmp_path: Path, theirs: str, result: str) -> None:
     found = overlay(put(tmp_path, f"[servers.fs]\ntrust = '{theirs}'"), {})
     assert found is not None

@@ -161,9 +161,7 @@ def test_an_empty_file_is_the_defaults() -> None:
         ("a = [1,", "E1002", "", "not TOML"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_the_nearest_word(
-    text: str, code: str, where: str, says: str
-) -> None:
+def test_a_mistake_is_told_with_its_place_and_the_nearest_word(text: str, code: str, where: str, says: str) -> None:
     with pytest.raises(EarnestError) as caught:
         read(text)
     assert caught.value.code == code

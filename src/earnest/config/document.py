@@ -134,6 +134,4 @@ def decode(path: str, data: bytes, start: int, end: int) -> str:
     try:
         return data[start:end].decode("utf-8")
     except UnicodeDecodeError as error:
-        raise EarnestError(
-            "E1010", f"{place(path, data, start + error.start)}: not UTF-8", "save the file as UTF-8"
-        ) from None
+        raise EarnestError("E1010", f"{place(path, data, start + error.start)}: not UTF-8", "save the file as UTF-8") from None

@@ -47,9 +47,7 @@ _QUIET: Final = frozenset({"-y", "--yes", "-q", "--quiet", "--"})
 """Options of a runner that change nothing about what is run."""
 
 _WITH_VALUE: Final = {
-    "npx": frozenset(
-        {"-p", "--package", "-c", "--call", "-w", "--workspace", "--registry", "--prefix", "--cache"}
-    ),
+    "npx": frozenset({"-p", "--package", "-c", "--call", "-w", "--workspace", "--registry", "--prefix", "--cache"}),
     "uvx": frozenset(
         {
             "--from",
@@ -94,9 +92,7 @@ _WITH_VALUE: Final = {
     ),
     "pipx": frozenset({"--spec", "--python", "--pip-args", "-i", "--index-url", "--with"}),
 }
-_NPM_SPEC: Final = re.compile(
-    r"((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)(?:@([A-Za-z0-9.^~*<>=+ |-]*))?", re.I
-)
+_NPM_SPEC: Final = re.compile(r"((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)(?:@([A-Za-z0-9.^~*<>=+ |-]*))?", re.I)
 _PYPI_SPEC: Final = re.compile(
     r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9._, -]*\])?(?:(?:@|==)([A-Za-z0-9.+!]+)|[<>=!~][^;@]*)?"
 )
@@ -189,9 +185,7 @@ def executable(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
     """The absolute path of a command's program, as the system would find it. Raises E1201."""
     name = argv[0] if argv else ""
     if not name:
-        raise EarnestError(
-            "E1201", "an empty command starts no server", "name the program first", exit_code=3
-        )
+        raise EarnestError("E1201", "an empty command starts no server", "name the program first", exit_code=3)
     if "/" in name:
         path = os.path.join(cwd, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -217,9 +211,7 @@ _INSTALL: Final = {
 }
 
 
-def _runner(
-    argv: Sequence[str], env: Mapping[str, str], cwd: str
-) -> tuple[Package, list[str], list[str]] | None:
+def _runner(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[Package, list[str], list[str]] | None:
     """The package a runner fetches and starts, what settles where it comes from, and the package's own
     arguments."""
     name, rest = os.path.basename(argv[0]).removesuffix(".cmd"), list(argv[1:])

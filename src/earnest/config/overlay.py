@@ -166,9 +166,7 @@ def _tightening(policy: PolicyText) -> tuple[PolicyText, list[str]]:
                     name = item.text("name") or "without a name"
                     line = policy.data.count(b"\n", 0, item.start) + 1
                     dropped.append(f"{policy.path}:{line}: the rule {name} asks or denies nothing")
-            members.append(
-                Member(key=member.key, start=member.start, end=member.end, node=_with(member.node, items))
-            )
+            members.append(Member(key=member.key, start=member.start, end=member.end, node=_with(member.node, items)))
         else:
             line = policy.data.count(b"\n", 0, member.start) + 1
             dropped.append(f"{policy.path}:{line}: {member.key}")

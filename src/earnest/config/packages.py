@@ -95,9 +95,7 @@ def pypi_for_runner(name: str, exact: str, env: Mapping[str, str]) -> Package:
         found = _pypi_at(info, local=False)
         if found is not None and found.name == name and exact in ("", found.version):
             return found
-    cache = env.get("UV_CACHE_DIR") or os.path.join(
-        env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "uv"
-    )
+    cache = env.get("UV_CACHE_DIR") or os.path.join(env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "uv")
     pattern = os.path.join(glob.escape(cache), "archive-v0", "*", f"{name.replace('-', '_')}-*.dist-info")
     cached = [found for info in glob.glob(pattern) if (found := _pypi_at(info, local=False)) is not None]
     fitting = [found for found in cached if found.name == name and exact in ("", found.version)]
@@ -123,9 +121,7 @@ def _npm_at(root: str, *, local: bool) -> Package | None:
     name, version = manifest.get("name"), manifest.get("version")
     if not isinstance(name, str) or not name:
         return None
-    return Package(
-        source="npm", name=name, version=version if isinstance(version, str) else "", root=root, local=local
-    )
+    return Package(source="npm", name=name, version=version if isinstance(version, str) else "", root=root, local=local)
 
 
 def _pypi_at(info: str, *, local: bool) -> Package | None:
@@ -159,15 +155,8 @@ def _scripts(info: str) -> set[str]:
         parser.read_string(_text(os.path.join(info, "entry_points.txt")))
     except configparser.Error:
         return set()
-    names = {
-        name
-        for group in ("console_scripts", "gui_scripts")
-        if parser.has_section(group)
-        for name in parser[group]
-    }
-    return names | {
-        os.path.basename(path) for path, _ in _record(info) if re.search(r"\.\./(?:bin|Scripts)/[^/]+$", path)
-    }
+    names = {name for group in ("console_scripts", "gui_scripts") if parser.has_section(group) for name in parser[group]}
+    return names | {os.path.basename(path) for path, _ in _record(info) if re.search(r"\.\./(?:bin|Scripts)/[^/]+$", path)}
 
 
 def _record(info: str) -> Iterator[tuple[str, str]]:

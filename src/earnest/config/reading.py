@@ -104,8 +104,7 @@ class Table:
             self.source.fail(
                 node,
                 "E1005",
-                f'{self.path(key)} = "{node.value}" is not one of '
-                + ", ".join(f'"{word}"' for word in words if word),
+                f'{self.path(key)} = "{node.value}" is not one of ' + ", ".join(f'"{word}"' for word in words if word),
                 nearest(node.value, [word for word in words if word]),
             )
         return node.value
@@ -150,8 +149,7 @@ class Table:
     def templates(self, key: str) -> tuple[Template, ...]:
         """A list of text that may hold references."""
         return tuple(
-            self._parse(item, node, f"{self.path(key)}[{index}]")
-            for index, (item, node) in enumerate(self._texts(key))
+            self._parse(item, node, f"{self.path(key)}[{index}]") for index, (item, node) in enumerate(self._texts(key))
         )
 
     def _texts(self, key: str) -> list[tuple[str, Node]]:
@@ -163,9 +161,7 @@ class Table:
         found = []
         for index, item in enumerate(node.items):
             if not isinstance(item.value, str):
-                self.source.fail(
-                    item, "E1004", f"{self.path(key)}[{index}] must be text in quotes, but is {kind_of(item)}"
-                )
+                self.source.fail(item, "E1004", f"{self.path(key)}[{index}] must be text in quotes, but is {kind_of(item)}")
             found.append((item.value, item))
         return found
 
@@ -207,9 +203,7 @@ class Table:
             return []
         if node.kind != "array":
             self._wrong(key, node, "a list of tables")
-        return [
-            Table(self.source, item, f"{self.path(key)}[{index}]") for index, item in enumerate(node.items)
-        ]
+        return [Table(self.source, item, f"{self.path(key)}[{index}]") for index, item in enumerate(node.items)]
 
     def named(self, key: str) -> list[tuple[str, Table]]:
         """The tables of a table of tables, with their names (`[servers.x]`, `[servers.y]`)."""

@@ -179,9 +179,7 @@ def server(name: str, table: Table) -> ServerSettings:
     command = table.templates("command")
     url = table.template("url")
     if command and url is not None:
-        table.fail(
-            "url", "E1005", f"{table.name} has both a command and a url", "a server is one or the other"
-        )
+        table.fail("url", "E1005", f"{table.name} has both a command and a url", "a server is one or the other")
     if table.has("command"):
         if not command or not command[0].parts:
             table.fail(
@@ -200,9 +198,7 @@ def server(name: str, table: Table) -> ServerSettings:
                         f"hand it over in [{table.name}.env]",
                     )
     if url is not None and not url.references and not _ORIGIN.fullmatch(url.shown()):
-        table.fail(
-            "url", "E1005", f"{table.path('url')} must start with https:// or http://, and hold no user"
-        )
+        table.fail("url", "E1005", f"{table.path('url')} must start with https:// or http://, and hold no user")
     trust = table.choice("trust", tuple(Trust), "")
     timeout = table.number("timeout", 0, least=0.001) if table.has("timeout") else None
     table.take("timeout")
@@ -245,9 +241,7 @@ def _headers(table: Table) -> dict[str, Template]:
         if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-"):
             table.source.fail(node, "E1005", f"the header {name} is written by earnest itself", "remove it")
         if name.lower() in seen:
-            table.source.fail(
-                node, "E1005", f"the header {name} stands twice, in two spellings", "remove one"
-            )
+            table.source.fail(node, "E1005", f"the header {name} stands twice, in two spellings", "remove one")
         seen.add(name.lower())
     return headers
 
@@ -273,14 +267,10 @@ def tool_labels(name: str, table: Table) -> ToolLabels:
         dispatcher = Dispatcher(name=inner.text("name"), arguments=inner.text("arguments"))
         inner.finish()
         if not dispatcher.name:
-            inner.fail(
-                "name", "E1005", f"{inner.name} needs the argument that names the tool", 'name = "tool"'
-            )
+            inner.fail("name", "E1005", f"{inner.name} needs the argument that names the tool", 'name = "tool"')
     pin = table.text("pin")
     if pin and not re.fullmatch(r"[0-9a-f]{64}", pin):
-        table.fail(
-            "pin", "E1005", f"{table.path('pin')} is no pin", "`earnest pins list` prints them: 64 hex digits"
-        )
+        table.fail("pin", "E1005", f"{table.path('pin')} is no pin", "`earnest pins list` prints them: 64 hex digits")
     found = ToolLabels(
         server=owner,
         tool=tool,
@@ -399,9 +389,7 @@ def listen(table: Table) -> Listen:
                 "write https://host or http://host:port",
             )
     if not found.host:
-        table.fail(
-            "host", "E1005", "listen.host is empty", 'write "127.0.0.1", or "0.0.0.0" for every address'
-        )
+        table.fail("host", "E1005", "listen.host is empty", 'write "127.0.0.1", or "0.0.0.0" for every address')
     return found
 
 
@@ -422,9 +410,7 @@ def view(name: str, table: Table) -> View:
     """Read one `[views.NAME]`. Its condition is checked by the policy compiler, its servers against all
     servers later."""
     if not _SERVER_NAME.fullmatch(name):
-        table.source.fail(
-            table.node, "E1006", f'"{name}" cannot name a view', "use lower-case letters, digits, - and _"
-        )
+        table.source.fail(table.node, "E1006", f'"{name}" cannot name a view', "use lower-case letters, digits, - and _")
     found = View(
         name=name,
         when=table.text("when"),

@@ -73,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True):
     preset: str = "balanced"
     policies: tuple[PolicyText, ...] = ()
     trust_caps: dict[str, Trust] = {}
+    includes: tuple[str, ...] = ()
 
     def client(self, name: str) -> ClientSettings:
         """The settings of a client; the defaults for one that is not named."""
@@ -101,13 +102,13 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
     top = Table(source, toml_ranges.scan(path, data), "")
     folder = os.path.dirname(os.path.abspath(path))
     servers = _all(top, "servers", sections.server)
-    for name in top.texts("include"):
-        included = _included(_join(folder, name, env))
+    includes = tuple(_join(folder, name, env) for name in top.texts("include"))
+    for include in includes:
+        included = _included(include)
         for double in servers.keys() & included.keys():
             raise EarnestError(
                 "E1006",
-                f'the server "{double}" is written twice: '
-                f"{servers[double].source} and {included[double].source}",
+                f'the server "{double}" is written twice: {servers[double].source} and {included[double].source}',
                 "remove or rename one",
             )
         servers |= included
@@ -126,6 +127,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         views=views,
         preset=top.choice("preset", PRESETS, "balanced"),
         policies=policy_text(top, folder, env),
+        includes=includes,
     )
     top.finish()
     sections.check_names(views, servers)
@@ -154,9 +156,7 @@ def read(path: str, *, missing_is_error: bool) -> bytes | None:
     except FileNotFoundError:
         if not missing_is_error:
             return None
-        raise EarnestError(
-            "E1001", f"{path}: there is no such file", "create it, or correct the path"
-        ) from None
+        raise EarnestError("E1001", f"{path}: there is no such file", "create it, or correct the path") from None
     except OSError as error:
         raise EarnestError(
             "E1001", f"{path}: cannot be read: {error.strerror}", "correct the path or its permissions"

@@ -113,22 +113,16 @@ class Template:
         each naming variable and field.
         """
         return Secret(
-            "".join(
-                part if isinstance(part, str) else self._look_up(part, env, base, keyring)
-                for part in self.parts
-            )
+            "".join(part if isinstance(part, str) else self._look_up(part, env, base, keyring) for part in self.parts)
         )
 
-    def _look_up(
-        self, reference: Reference, env: Mapping[str, str], base: str, keyring: Keyring | None
-    ) -> str:
+    def _look_up(self, reference: Reference, env: Mapping[str, str], base: str, keyring: Keyring | None) -> str:
         if reference.kind == "env":
             if reference.name not in env:
                 self._missing(
                     reference,
                     "is not set in the environment",
-                    f"set {reference.name}, or write the value "
-                    "another way: ${file:…}, ${keyring:service/user}",
+                    f"set {reference.name}, or write the value another way: ${{file:…}}, ${{keyring:service/user}}",
                 )
             return env[reference.name]
         if reference.kind == "file":
@@ -210,9 +204,7 @@ def _read(path: str, reference: Reference, field: str) -> str:
     try:
         text = file.data.decode("utf-8")
     except UnicodeDecodeError:
-        raise EarnestError(
-            "E1008", f"{reference} in {field}: {path} is not UTF-8 text", "name a text file"
-        ) from None
+        raise EarnestError("E1008", f"{reference} in {field}: {path} is not UTF-8 text", "name a text file") from None
     return text.removesuffix("\n").removesuffix("\r")
 
 

@@ -119,5 +119,6 @@ def test_the_same_server_has_one_name_and_another_of_that_name_a_number() -> Non
         file({"my_files": {"command": "x", "args": ["1"]}, "My Files": {"command": "x", "args": ["1"]}}),
     )
     assert assign([*one, *two, *three]) == ("my-files", "web", "my-files-2", "web", "my_files", "my-files")
-    assert assign(one, taken=["web"]) == ("my-files", "web-2")
+    assert assign(one, {"web": None}) == ("my-files", "web-2")
+    assert assign(one, {"web": ("url", "https://a")}) == ("my-files", "web")
     assert slug("Ä/ö") == "server" and slug("__A__b") == "a__b" and len(slug("x" * 90)) == 48

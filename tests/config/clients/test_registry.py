@@ -40,15 +40,11 @@ def test_each_client_is_found_where_it_keeps_its_file(tmp_path: Path, name: str,
 
 def test_variables_that_move_files_are_followed(tmp_path: Path) -> None:
     moved = put(tmp_path, "m/.claude.json")
-    assert find(client("claude-code"), "/none", {"CLAUDE_CONFIG_DIR": str(tmp_path / "m")}, "linux") == [
-        str(moved)
-    ]
+    assert find(client("claude-code"), "/none", {"CLAUDE_CONFIG_DIR": str(tmp_path / "m")}, "linux") == [str(moved)]
     moved = put(tmp_path, "c/config.toml")
     assert find(client("codex"), "/none", {"CODEX_HOME": str(tmp_path / "c")}, "linux") == [str(moved)]
     moved = put(tmp_path, "x/Claude/claude_desktop_config.json")
-    assert find(client("claude-desktop"), "/none", {"XDG_CONFIG_HOME": str(tmp_path / "x")}, "linux") == [
-        str(moved)
-    ]
+    assert find(client("claude-desktop"), "/none", {"XDG_CONFIG_HOME": str(tmp_path / "x")}, "linux") == [str(moved)]
 
 
 def test_profiles_and_project_files_count_and_one_file_by_two_names_counts_once(tmp_path: Path) -> None:
@@ -81,9 +77,7 @@ def test_a_file_that_cannot_be_read_is_an_error_and_not_no_servers(tmp_path: Pat
 
 def test_limits_of_tools_are_told_with_numbers() -> None:
     assert over_limit(client("cursor"), 40) == ""
-    assert "40" in over_limit(client("cursor"), 43) and "3 would be missing" in over_limit(
-        client("cursor"), 43
-    )
+    assert "40" in over_limit(client("cursor"), 43) and "3 would be missing" in over_limit(client("cursor"), 43)
     assert "128" in over_limit(client("vscode"), 129)
     assert over_limit(client("codex"), 1000) == ""
 

@@ -69,9 +69,7 @@ JSON_TEXT = """// my servers
 
 
 @pytest.mark.parametrize("dialect", JSON_CLIENTS, ids=lambda d: d.name)
-@pytest.mark.parametrize(
-    "change", [lambda t: t, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, json.dumps]
-)
+@pytest.mark.parametrize("change", [lambda t: t, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, json.dumps])
 def test_wrap_then_unwrap_is_byte_identical(dialect: Dialect, change: Callable[[str], str]) -> None:
     text = JSON_TEXT % container(dialect)
     if change is json.dumps:  # a client that rewrites its file in one line
@@ -87,10 +85,7 @@ def test_wrap_then_unwrap_is_byte_identical(dialect: Dialect, change: Callable[[
     assert servers["fs"]["args"] == ["stdio", "s0", *head, "npx", "-y", "@scope/files", "/data"]
     assert servers["bare"]["args"] == ["stdio", "s1", *head, "run-me"]
     assert servers["empty"]["args"] == ["stdio", "s2", *head, "exe"]
-    assert (
-        servers["spaced"]["args"][-1] == "C:\\Program Files\\x y\\n.cmd"
-        and servers["spaced"]["disabled"] is True
-    )
+    assert servers["spaced"]["args"][-1] == "C:\\Program Files\\x y\\n.cmd" and servers["spaced"]["disabled"] is True
     assert servers["fs"]["env"] == {"TOKEN": "${env:TOKEN}"} and servers["fs"]["x-unknown"] == [1, 2]
     if change is not json.dumps:
         assert all(comment in wrapped.after for comment in (b"// my servers", b"/* keep */", b"// yes"))
@@ -128,9 +123,7 @@ TOML_INLINE = 'mcp_servers = { a = { command = "x" }, b.command = "y", c = { arg
 
 
 @pytest.mark.parametrize("text", [TOML_TEXT, TOML_INLINE])
-@pytest.mark.parametrize(
-    "change", [lambda t: t, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, str.rstrip]
-)
+@pytest.mark.parametrize("change", [lambda t: t, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, str.rstrip])
 def test_toml_wraps_and_unwraps_byte_identical(text: str, change: Callable[[str], str]) -> None:
     dialect = client("codex")
     data = change(text).encode()
@@ -214,9 +207,7 @@ def test_a_key_twice_is_refused(text: str) -> None:
 
 def resolve(dialect: Dialect, text: str) -> str:
     """A client that resolves each of its own references to something recognisable, and nothing else."""
-    return (
-        re.sub(dialect.variable, lambda found: f"<{found.group()[::-1]}>", text) if dialect.variable else text
-    )
+    return re.sub(dialect.variable, lambda found: f"<{found.group()[::-1]}>", text) if dialect.variable else text
 
 
 @pytest.mark.parametrize("dialect", CLIENTS, ids=lambda d: d.name)
@@ -252,9 +243,7 @@ def _toml(value: object) -> str:
 
 
 @pytest.mark.parametrize("dialect", CLIENTS, ids=lambda d: d.name)
-@pytest.mark.parametrize(
-    "headers", [None, {}, {"X-Key": "${env:TOK}"}, {"authorization": "Bearer ${input:k}", "B": "c"}]
-)
+@pytest.mark.parametrize("headers", [None, {}, {"X-Key": "${env:TOK}"}, {"authorization": "Bearer ${input:k}", "B": "c"}])
 def test_a_remote_server_goes_to_the_listener_with_its_headers_and_comes_back(
     dialect: Dialect, headers: dict[str, str] | None
 ) -> None:

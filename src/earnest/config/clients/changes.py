@@ -20,6 +20,7 @@ from earnest.config.clients.dialect import ClientFile, Dialect, Entry, entries, 
 from earnest.config.clients.wrap import Listener, Original, unwrap, wrap
 from earnest.config.document import Edit, apply
 from earnest.core.errors import EarnestError
+from earnest.shim import paths
 
 JOURNAL = "init.json"
 BACKUPS = "backups"
@@ -116,22 +117,7 @@ def write(change: Change, instance: str, now: float) -> Record:
     """Back the old bytes up (0600), then the journal, then replace the file. Raises E1013; the file is then
     as it was."""
     before = sha256(change.file.data)
-    folder = os.path.join(instance, BACKUPS)
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        backup = os.path.join(
-            folder, f"{change.file.client}-{before[:16]}-{os.path.basename(change.file.path)}"
-        )
-        try:
-            files.create(backup, change.file.data)
-        except FileExistsError:
-            pass  # named by content: these very bytes are backed up already
-    except OSError as error:
-        raise EarnestError(
-            "E1013",
-            f"no backup could be made in {folder}: {error.strerror}; nothing was changed",
-            "check the folder",
-        ) from None
+    backup = _back_up(change.file, instance)
     record = Record(
         client=change.file.client,
         path=os.path.abspath(change.file.path),
@@ -148,6 +134,43 @@ def write(change: Change, instance: str, now: float) -> Record:
     return record
 
 
+def restore(undo: Undo, instance: str) -> None:
+    """Write an undo: back up, replace, then forget the records of that file, unless an entry had to stay. Raises E1013."""
+    _back_up(undo.change.file, instance)
+    if undo.change.after != undo.change.file.data:
+        files.replace(undo.change.file.path, undo.change.after, expected=undo.change.file.data)
+    if not undo.left:
+        real = os.path.realpath(undo.change.file.path)
+        records = journal(instance)
+        kept = tuple(record for record in records if os.path.realpath(record.path) != real)
+        if kept != records:
+            save(instance, kept)
+
+
+def _back_up(file: ClientFile, instance: str) -> str:
+    """Save a file's bytes (0600), named by their digest; returns the path. Raises E1013."""
+    folder = os.path.join(instance, BACKUPS)
+    path = os.path.join(folder, f"{file.client}-{sha256(file.data)[:16]}-{os.path.basename(file.path)}")
+    try:
+        _private(instance)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        try:
+            files.create(path, file.data)
+        except FileExistsError:
+            pass  # named by content: these very bytes are backed up already
+    except (OSError, paths.ShimError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.message
+        raise EarnestError(
+            "E1013", f"no backup could be made in {folder}: {why}; nothing was changed", "check the folder"
+        ) from None
+    return path
+
+
+def _private(instance: str) -> None:
+    """Make the instance's folder, as the shim and the daemon insist on it."""
+    os.close(paths.open_folder(instance))
+
+
 def journal(instance: str) -> tuple[Record, ...]:
     """All records, oldest first. Raises E1010 where the journal cannot be read."""
     path = os.path.join(instance, JOURNAL)
@@ -156,9 +179,7 @@ def journal(instance: str) -> tuple[Record, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, msgspec.DecodeError) as error:
-        raise EarnestError(
-            "E1010", f"{path}: {error}", f"the backups are in {os.path.join(instance, BACKUPS)}"
-        ) from None
+        raise EarnestError("E1010", f"{path}: {error}", f"the backups are in {os.path.join(instance, BACKUPS)}") from None
 
 
 def save(instance: str, records: tuple[Record, ...]) -> None:
@@ -166,13 +187,12 @@ def save(instance: str, records: tuple[Record, ...]) -> None:
     path = os.path.join(instance, JOURNAL)
     temporary = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(instance, mode=0o700, exist_ok=True)
+        _private(instance)
         files.create(temporary, msgspec.json.encode(records))
         os.replace(temporary, path)
-    except OSError as error:
-        raise EarnestError(
-            "E1013", f"{path} cannot be written: {error.strerror}", "check the folder"
-        ) from None
+    except (OSError, paths.ShimError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.message
+        raise EarnestError("E1013", f"{path} cannot be written: {why}", "check the folder") from None
 
 
 class Undo(msgspec.Struct, frozen=True):

@@ -20,6 +20,4 @@ def places(home: str, env: Mapping[str, str], platform: str) -> list[str]:
     return [os.path.join(folder(home, env, platform), "claude_desktop_config.json")]
 
 
-DIALECT = Dialect(
-    name="claude-desktop", title="Claude Desktop", places=places, note="Quit and start it again."
-)
+DIALECT = Dialect(name="claude-desktop", title="Claude Desktop", places=places, note="Quit and start it again.")

@@ -126,9 +126,7 @@ def read(dialect: Dialect, path: str, project: str = "") -> ClientFile:
     try:
         data = contents(path, MAX_BYTES).data
     except OSError as error:
-        raise EarnestError(
-            "E1010", f"{path}: cannot be read: {error.strerror}", "check its permissions"
-        ) from None
+        raise EarnestError("E1010", f"{path}: cannot be read: {error.strerror}", "check its permissions") from None
     return parsed(dialect, path, data, project)
 
 
@@ -199,9 +197,7 @@ def _wrapped_name(entry: Entry) -> str:
     if os.path.basename(entry.command) == "earnest" and args[:1] == ("stdio",) and len(args) > 1:
         whole = len(args) >= _WRAPPED and args[2] == "--client" and args[4] == "--"
         return args[1] if whole else ""
-    found = re.fullmatch(
-        r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d+/s/([a-z0-9][a-z0-9_-]*)/mcp", entry.url
-    )
+    found = re.fullmatch(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d+/s/([a-z0-9][a-z0-9_-]*)/mcp", entry.url)
     return found[1] if found else ""
 
 
@@ -209,11 +205,7 @@ def _why_not(dialect: Dialect, entry: Entry, odd_args: bool) -> str:
     node = entry.node
     kind = node.text("type") or node.text("transport")
     if entry.kind == "unknown":
-        return (
-            "it has neither a command nor an address"
-            if not kind
-            else f"its transport {kind} is not known here"
-        )
+        return "it has neither a command nor an address" if not kind else f"its transport {kind} is not known here"
     if entry.kind == "stdio":
         if odd_args:
             return "its arguments are no list of text"

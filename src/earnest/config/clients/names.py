@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from earnest.config.clients.dialect import Entry
 
@@ -19,11 +19,11 @@ def signature(entry: Entry) -> tuple[str, ...]:
     return ("url", entry.url) if entry.kind == "http" else ("command", *entry.argv)
 
 
-def assign(entries: Sequence[Entry], taken: Iterable[str] = ()) -> tuple[str, ...]:
+def assign(entries: Sequence[Entry], taken: Mapping[str, tuple[str, ...] | None] | None = None) -> tuple[str, ...]:
     """A name for each entry, in order. The same server has the same name in every client; another server of
     the same name gets a number. Wrapped entries keep the name they have, and names in `taken`
     (earnest.toml) go to nobody."""
-    used: dict[str, tuple[str, ...] | None] = dict.fromkeys(taken)
+    used: dict[str, tuple[str, ...] | None] = dict(taken or {})
     for entry in entries:
         if entry.wrapped:
             used.setdefault(entry.wrapped, signature(entry) if entry.kind == "stdio" else None)

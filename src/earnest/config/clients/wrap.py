@@ -57,9 +57,7 @@ class Wrapping(msgspec.Struct, frozen=True):
     forward_headers: tuple[str, ...] = ()
 
 
-def wrap(
-    dialect: Dialect, entry: Entry, name: str, program: str, listener: Listener | None = None
-) -> Wrapping:
+def wrap(dialect: Dialect, entry: Entry, name: str, program: str, listener: Listener | None = None) -> Wrapping:
     """The edits that put earnest before one server.
 
     `name`: what earnest calls it; `program`: the path or name of earnest to write. Raises E1014 where the
@@ -114,9 +112,7 @@ def _wrap_remote(dialect: Dialect, entry: Entry, name: str, listener: Listener) 
     edits = [Edit(url.node.start, url.node.end, _text(f"{listener.address}/s/{name}/mcp"))]
     sources = [key for key in dialect.header_sources if entry.node.get(key) is not None]
     occupied = bool(sources) or any(header.lower() == "authorization" for header in entry.headers)
-    header, value = (
-        (TOKEN_HEADER, listener.token) if occupied else ("Authorization", f"Bearer {listener.token}")
-    )
+    header, value = (TOKEN_HEADER, listener.token) if occupied else ("Authorization", f"Bearer {listener.token}")
     original = Original(
         where=entry.where,
         url=_raw(file, url.node).decode(),
@@ -133,9 +129,7 @@ def _wrap_remote(dialect: Dialect, entry: Entry, name: str, listener: Listener) 
         kind = entry.node.member(key)
         if kind is not None and kind.node.value in ("sse", "http+sse"):
             edits.append(Edit(kind.node.start, kind.node.end, _text(dialect.type_http)))
-            original = msgspec.structs.replace(
-                original, type_key=key, type_value=_raw(file, kind.node).decode()
-            )
+            original = msgspec.structs.replace(original, type_key=key, type_value=_raw(file, kind.node).decode())
     edits.append(_add_header(dialect, entry, url, header, value))
     forwarded = list(entry.headers)
     by_name = entry.node.get("env_http_headers")
@@ -182,11 +176,7 @@ def _unwrap_remote(entry: Entry, original: Original) -> tuple[Edit, ...]:
         own = members[index]
         whole = _raw(file, headers.node)
         alone = len(members) == 1
-        if (
-            alone
-            and whole == b"{" + file.data[own.start : own.node.end] + b"}"
-            and _stands_before(entry, headers, url)
-        ):
+        if alone and whole == b"{" + file.data[own.start : own.node.end] + b"}" and _stands_before(entry, headers, url):
             edits.append(Edit(headers.start, url.start, b""))
         elif index + 1 < len(members):
             edits.append(Edit(own.start, members[index + 1].start, b""))
@@ -200,9 +190,7 @@ def _unwrap_remote(entry: Entry, original: Original) -> tuple[Edit, ...]:
 def _before(entry: Entry, member: Member, key: str, value: bytes) -> Edit:
     """Insert a new key directly before another."""
     assign = b" = " if entry.file.toml else b": "
-    return Edit(
-        member.start, member.start, _key(entry, member, key) + assign + value + _separator(entry, member)
-    )
+    return Edit(member.start, member.start, _key(entry, member, key) + assign + value + _separator(entry, member))
 
 
 def _stands_before(entry: Entry, first: Member, second: Member) -> bool:
@@ -256,6 +244,4 @@ def _text(value: str) -> bytes:
 
 
 def _refuse(entry: Entry, why: str) -> NoReturn:
-    raise EarnestError(
-        "E1014", f"{entry.file.path}: {entry.name} was left alone: {why}", "nothing was changed in it"
-    )
+    raise EarnestError("E1014", f"{entry.file.path}: {entry.name} was left alone: {why}", "nothing was changed in it")

@@ -1,0 +1,107 @@
+"""How commands draw on a terminal. Colours are off with NO_COLOR, `--no-color`, TERM=dumb and away from a
+terminal.
+
+Rich is loaded when the first coloured table or panel is drawn, and never elsewhere: most commands print
+plain lines, and a pipe gets plain aligned text. Whatever comes from outside (names, commands, arguments)
+goes through `core.visible` here, so no control sequence of a server's reaches a terminal. Nothing is ever
+cut: long cells are folded.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TextIO
+
+from earnest.core.errors import EarnestError
+from earnest.core.visible import visible
+
+Tone = Literal["good", "warn", "bad", "dim", "strong"]
+
+_CODES: Final[dict[str, str]] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
+
+
+class Terminal:
+    """One output, and the input that belongs to it. `interactive`: a person can be asked."""
+
+    def __init__(self, out: TextIO, inp: TextIO | None, env: Mapping[str, str], *, no_color: bool = False) -> None:
+        self._out, self._in = out, inp
+        tty = out.isatty()
+        self.colour = tty and not no_color and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+        self.interactive = tty and inp is not None and inp.isatty()
+
+    def paint(self, text: str, tone: Tone | None = None) -> str:
+        """Text from outside, made visible, in a tone where colours are on."""
+        shown = visible(text)
+        return f"\x1b[{_CODES[tone]}m{shown}\x1b[0m" if tone and self.colour else shown
+
+    def line(self, text: str = "", tone: Tone | None = None) -> None:
+        """Print lines of text."""
+        self._out.write("\n".join(self.paint(part, tone) for part in text.split("\n")) + "\n")
+        self._out.flush()
+
+    def error(self, error: EarnestError) -> None:
+        """Print what happened and what to do about it."""
+        self.line(f"{error.code}: {error.message}", "bad")
+        if error.remedy:
+            self.line(f"  {error.remedy}")
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print a table: folded to the width of a terminal, unfolded elsewhere."""
+        cells = [[visible(cell) for cell in row] for row in rows]
+        if self.colour:
+            self._rich_table(headers, cells)
+            return
+        widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+        for row in (headers, *cells):
+            self._out.write("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() + "\n")
+        self._out.flush()
+
+    def _rich_table(self, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        for header in headers:
+            table.add_column(Text(header), overflow="fold")
+        for row in cells:
+            table.add_row(*(Text(cell) for cell in row))
+        Console(file=self._out, highlight=False).print(table)
+
+    def diff(self, path: str, before: str, after: str) -> None:
+        """Print a unified diff."""
+        lines = difflib.unified_diff(
+            before.expandtabs(4).splitlines(),
+            after.expandtabs(4).splitlines(),
+            path,
+            f"{path} (with earnest)",
+            n=2,
+            lineterm="",
+        )
+        for text in lines:
+            tone: Tone | None = None
+            if text.startswith(("+++", "---")):
+                tone = "strong"
+            elif text.startswith("@@"):
+                tone = "dim"
+            elif text.startswith(("+", "-")):
+                tone = "good" if text[0] == "+" else "bad"
+            self.line(text, tone)
+
+    def ask(self, question: str, choices: Mapping[str, str], default: str) -> str:
+        """Ask until one of `choices` (a letter, and the word it stands for) is typed; an empty line is the
+        default, and so is the end of input. The answer is the letter."""
+        offered = "/".join(letter.upper() if letter == default else letter for letter in choices)
+        while True:
+            self._out.write(f"{visible(question)} [{offered}] ")
+            self._out.flush()
+            typed = self._in.readline() if self._in is not None else ""
+            answer = typed.strip().lower()
+            if not typed or not answer:
+                return default
+            for letter, word in choices.items():
+                if answer in (letter, word):
+                    return letter
+            self.line("  " + ", ".join(f"{letter} = {word}" for letter, word in choices.items()))
