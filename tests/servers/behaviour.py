@@ -319,6 +319,7 @@ class Server:
         """Do the steps one after the other; a cancelled call stops before its next step."""
         for step in steps:
             if call.cancelled.is_set() and not self.script.get("ignore_cancel"):
+                self.record.add("stopped", id=call.id)
                 return
             for verb, value in step.items():
                 self.verbs[verb](call, value)

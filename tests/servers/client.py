@@ -159,18 +159,24 @@ class Client:
         """Cancel a request in flight."""
         await self.notify("notifications/cancelled", {"requestId": id, "reason": reason})
 
-    async def notification(self, method: str, timeout: float = 10.0, count: int = 1) -> Json:
-        """The `count`th notification of this method, as soon as it is there."""
+    async def until(self, condition: Callable[[], Any], timeout: float = 10.0) -> None:
+        """Wait until what came in makes `condition` true."""
         end = time.monotonic() + timeout
-        while True:
-            found = [message for message in self.notifications if message["method"] == method]
-            if len(found) >= count:
-                return found[count - 1]
+        while not condition():
             self._news.clear()
             try:
                 await asyncio.wait_for(self._news.wait(), end - time.monotonic())
             except TimeoutError:
-                raise TimeoutError(f"no {method} within {timeout} s; {self.state()}") from None
+                raise TimeoutError(f"not so within {timeout} s; {self.state()}") from None
+
+    async def notification(self, method: str, timeout: float = 10.0, count: int = 1) -> Json:
+        """The `count`th notification of this method, as soon as it is there."""
+
+        def found() -> list[Json]:
+            return [message for message in self.notifications if message["method"] == method]
+
+        await self.until(lambda: len(found()) >= count, timeout)
+        return found()[count - 1]
 
     def state(self) -> str:
         """What came in so far, for messages of failed tests."""
@@ -247,7 +253,9 @@ class StdioClient(Client):
                 await self.take(message)
             else:
                 self.garbage.append(line)
+                self._news.set()
         self.ended.set()
+        self._news.set()
 
     async def _read_stderr(self) -> None:
         stderr = self.process.stderr
@@ -366,6 +374,7 @@ class HttpClient(Client):
         on_event: Callable[[Json], Any] | None = None,
         method: str = "POST",
         path: str | None = None,
+        on_head: Callable[[], Any] | None = None,
     ) -> Reply:
         """Send one HTTP request with exactly this body, and these headers beside token, Host and length."""
         reader, writer = await asyncio.open_connection(self.url.hostname, self.url.port, limit=64 * 1024 * 1024)
@@ -378,6 +387,8 @@ class HttpClient(Client):
             writer.write(head.encode("latin-1") + b"\r\n" + body)
             await writer.drain()
             status, fields = await _read_head(reader)
+            if on_head:
+                on_head()
             parser = _Events()
             received = b""
             async for piece in _read_body(reader, fields, status):
@@ -392,9 +403,10 @@ class HttpClient(Client):
     async def listen(self) -> asyncio.Task[Reply]:
         """Open the GET stream of a legacy session; what comes on it is sorted like everything else."""
         headers = {**self.standard_headers({"method": ""}), "Accept": "text/event-stream"}
-        task = asyncio.create_task(self.post(b"", headers, on_event=self.take, method="GET"))
+        ready = asyncio.Event()
+        task = asyncio.create_task(self.post(b"", headers, on_event=self.take, method="GET", on_head=ready.set))
         self._tasks["GET"] = task  # type: ignore[assignment]
-        await asyncio.sleep(0.1)
+        await asyncio.wait_for(ready.wait(), 10)
         return task
 
     async def close(self) -> None:

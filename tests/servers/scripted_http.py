@@ -24,7 +24,7 @@ class Stream:
 
     def __init__(self, handler: "Handler") -> None:
         self._handler = handler
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self.open = False
 
     def begin(self) -> None:
@@ -40,7 +40,7 @@ class Stream:
 
     def send(self, text: str) -> None:
         """Send exactly this text."""
-        with self._lock:
+        with self.lock:
             if not self.open:
                 self.begin()
             try:
@@ -210,12 +210,13 @@ class Handler(BaseHTTPRequestHandler):
             return
         stream = Stream(self)
         listening = Listening(stream)
-        stream.begin()
+        with stream.lock:  # who hears the head can be sure to be on the list
+            server.legacy_listeners.append(listening)
+            stream.begin()
         if legacy_sse:
             name = server.new_session()
             server.streams[name] = listening
             stream.event("endpoint", f"/messages?session={name}")
-        server.legacy_listeners.append(listening)
         while not stream.gone():
             threading.Event().wait(0.05)
         server.legacy_listeners.remove(listening)
