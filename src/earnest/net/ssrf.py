@@ -226,7 +226,6 @@ async def fetch(
     try:
         async with asyncio.timeout(timeout_s):
             for _ in range(max_redirects + 1):
-                check_origin(origin, rules)
                 collect = _Collect(loop)
                 own = headers if origin == first else ()
                 pool.request(origin, "GET", target, own, b"", collect, max_body=max_body)
