@@ -73,7 +73,8 @@ class Rig:
         return found
 
     def kill(self) -> int:
-        # An answer read here may not be crossed out there yet; a kill just then gives its id an error as well.
+        # An answer read here may not be crossed out there yet; a kill just then gives its id an error as
+        # well.
         time.sleep(0.1)
         (one,) = self.daemons()
         os.kill(one, signal.SIGKILL)

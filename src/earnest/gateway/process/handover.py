@@ -223,6 +223,11 @@ class StdioPeer:
             return
         self._writer.send(line + b"\n", partial(self._left, answers))
 
+    def forget(self, id: bytes) -> None:
+        """A request that will have no answer (the client cancelled it) is owed none."""
+        if not self.closed:
+            self._left(id)
+
     @property
     def in_flight(self) -> tuple[bytes, ...]:
         """Raw ids of the requests whose answers have not left."""
