@@ -22,6 +22,7 @@ from earnest.core.vocabulary import ENDORSED, PRIVATE, UNTRUSTED, ToolFacts
 
 ALLOW, ASK, DENY = Verdict
 BOTH = PRIVATE | UNTRUSTED
+NO_CLAIMS = RawHints()
 verdicts = st.sampled_from(list(Verdict))
 
 
@@ -31,7 +32,7 @@ def resolved(trust: Trust, claims: RawHints, **operator: bool) -> Profile:
 
 def subject(
     name: str = "files/t", profile: Profile | None = None, pin: PinState = PinState.HOLDS, trust: Trust = Trust.UNTRUSTED,
-    claims: RawHints = RawHints(),
+    claims: RawHints = NO_CLAIMS,
 ) -> Subject:  # fmt: skip
     server, _, tool = name.partition("/")
     return Subject(ToolFacts(server, tool, profile or resolved(trust, claims), trust), claims, pin)
@@ -215,7 +216,10 @@ def test_the_table_decides_as_decide_does(mode: Mode, pin: PinState) -> None:
         for bits in range(8):
             for args in ({}, {"x": 1}, {"x": 2}):
                 assert table.at(bits, lambda args=args: args) == decide(  # type: ignore[misc]
-                    row.at(bits, lambda args=args: args), bits, one, mode=mode  # type: ignore[misc]
+                    row.at(bits, lambda args=args: args),
+                    bits,
+                    one,
+                    mode=mode,  # type: ignore[misc]
                 )
 
 

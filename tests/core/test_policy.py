@@ -20,6 +20,7 @@ from earnest.core.verdict import Verdict
 from earnest.core.vocabulary import Asks, ToolFacts, environment, flow_environment
 
 ALLOW, ASK, DENY = Verdict
+ALWAYS = e.Const(True)
 
 
 def profile(basis: Basis = Basis.DEFAULT, **values: bool) -> Profile:
@@ -31,7 +32,7 @@ def facts(name: str = "t", **values: bool) -> ToolFacts:
     return ToolFacts("s", name, profile(**values))
 
 
-def rule(then: Verdict, condition: e.Expr = e.Const(True), name: str = "r", accept: bool = False) -> Rule:
+def rule(then: Verdict, condition: e.Expr = ALWAYS, name: str = "r", accept: bool = False) -> Rule:
     return Rule(name, condition, then, when=repr(condition), accept=accept)
 
 
@@ -88,9 +89,7 @@ tools = st.builds(
     ToolFacts,
     server=st.sampled_from(["s", "a"]),
     name=st.sampled_from(["t", "ab"]),
-    profile=st.builds(
-        Profile, **{name: st.builds(Value, st.booleans(), st.sampled_from(list(Basis))) for name in NAMES}
-    ),
+    profile=st.builds(Profile, **{name: st.builds(Value, st.booleans(), st.sampled_from(list(Basis))) for name in NAMES}),
     trust=st.sampled_from(list(Trust)),
     title=st.none() | st.just("a"),
     client_asks=st.sampled_from(list(Asks)),

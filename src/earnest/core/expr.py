@@ -218,6 +218,8 @@ def _less(left: Any, right: Any) -> bool:
 
 def _member(item: Any, of: Any) -> bool:
     if isinstance(of, Mapping):
+        if not isinstance(item, str | int):
+            raise ConditionError(f"a map has no key that is a {kind(item)}")
         return isinstance(item, str) and item in of
     if isinstance(of, list | tuple):
         return any(equal(item, one) for one in of)
