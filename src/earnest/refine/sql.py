@@ -154,7 +154,7 @@ def _unknown_node(tree: Expr, text: str, functions: frozenset[str], known: froze
         name = type(node).__name__
         if isinstance(node, exp.Anonymous):
             called = str(node.this).lower()
-            if not isinstance(node.this, str) or called not in FUNCTIONS | functions:
+            if called not in FUNCTIONS | functions:
                 return f"the function {called}"
         elif name not in known and name not in FUNCTION_NODES:
             return f"the function {node.sql_name().lower()}" if isinstance(node, exp.Func) else name
