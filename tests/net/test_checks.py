@@ -10,9 +10,7 @@ HOSTS = loopback_hosts(8080)
 CLIENTS = {token_digest("alpha-1"): "a", token_digest("beta-2"): "b"}
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080", "localhost"]
-)
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080", "localhost"])
 def test_the_listeners_own_names_pass(host: str) -> None:
     assert check_host(host, HOSTS) is None
 

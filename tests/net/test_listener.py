@@ -142,9 +142,7 @@ async def test_a_request_is_answered_in_full_and_with_the_safety_headers() -> No
         ("another expectation", POST + b"Expect: tea\r\nContent-Length: 1\r\n\r\na", 417),
     ],
 )
-async def test_a_request_that_two_parsers_could_read_differently_is_refused(
-    name: str, data: bytes, status: int
-) -> None:
+async def test_a_request_that_two_parsers_could_read_differently_is_refused(name: str, data: bytes, status: int) -> None:
     seen: list[Request] = []
 
     def handler(request: Request, responder: Responder) -> None:
@@ -153,9 +151,7 @@ async def test_a_request_that_two_parsers_could_read_differently_is_refused(
 
     async with listening(handler) as listener:
         whole = await talk(listener, data + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
-        split = await talk(
-            listener, *(data[n : n + 40] for n in range(0, min(len(data), 800), 40)), data[800:]
-        )
+        split = await talk(listener, *(data[n : n + 40] for n in range(0, min(len(data), 800), 40)), data[800:])
     assert statuses(whole) == [status], name
     assert statuses(split) in ([status], [400]), name
     assert b"Connection: close" in whole
@@ -190,9 +186,7 @@ async def test_pipelined_requests_are_handled_one_at_a_time_and_answered_in_orde
     waiting: list[tuple[Request, Responder]] = []
     async with listening(lambda request, responder: waiting.append((request, responder))) as listener:
         reader, writer = await asyncio.open_connection(*listener.address)
-        writer.write(
-            b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % n for n in range(4)) + b"NONSENSE\r\n\r\n"
-        )
+        writer.write(b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % n for n in range(4)) + b"NONSENSE\r\n\r\n")
         for n in range(4):
             await asyncio.sleep(0.02)
             assert [r.path for r, _ in waiting] == [f"/{k}" for k in range(n + 1)]
@@ -248,9 +242,7 @@ async def test_the_100_waits_for_the_answer_that_is_owed() -> None:
     waiting: list[Responder] = []
     async with listening(lambda _, responder: waiting.append(responder)) as listener:
         reader, writer = await asyncio.open_connection(*listener.address)
-        writer.write(
-            b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + POST + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n"
-        )
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + POST + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n")
         await asyncio.sleep(0.02)
         waiting[0].json(200, b"{}")
         assert statuses(await asyncio.wait_for(reader.readuntil(b"Continue\r\n\r\n"), 1)) == [200, 100]
@@ -379,13 +371,9 @@ async def test_an_event_stream_is_chunked_and_the_connection_serves_on() -> None
         return None
 
     async with listening(handler) as listener:
-        answer = await talk(
-            listener, POST + b"\r\n" + b"GET /n HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        )
+        answer = await talk(listener, POST + b"\r\n" + b"GET /n HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     head, _, rest = answer.partition(b"\r\n\r\n")
-    assert (
-        b"Content-Type: text/event-stream" in head and b"X-Accel-Buffering: no" in head and b"nosniff" in head
-    )
+    assert b"Content-Type: text/event-stream" in head and b"X-Accel-Buffering: no" in head and b"nosniff" in head
     assert rest.startswith(b'f\r\ndata: {"a":1}\n\n\r\n10\r\nid: 7\ndata: {}\n\n\r\n0\r\n\r\nHTTP/1.1 200')
     assert b"late" not in answer
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earnest.net.connection import Connection
 from earnest.net.limits import ServerLimits
-from earnest.net.listener import Connection, Listener
+from earnest.net.listener import Listener
 from earnest.net.message import Request
 from earnest.net.responder import Responder
 
@@ -50,9 +51,7 @@ class Wire:
         return lambda *args, **named: None
 
 
-def answers(
-    loop: asyncio.AbstractEventLoop, chunks: list[bytes]
-) -> tuple[list[tuple[str, str, bytes]], bytes]:
+def answers(loop: asyncio.AbstractEventLoop, chunks: list[bytes]) -> tuple[list[tuple[str, str, bytes]], bytes]:
     seen: list[tuple[str, str, bytes]] = []
 
     def handler(request: Request, responder: Responder) -> None:
@@ -92,7 +91,5 @@ def test_any_cut_yields_the_same_requests_and_answers(
 
 def test_a_body_is_never_read_as_the_next_request(loop: asyncio.AbstractEventLoop) -> None:
     seen, written = answers(loop, [PIECES[4] + PIECES[0]])
-    assert (
-        [path for path, _, _ in seen] == ["/e", "/a"] and seen[0][2] == b"GET / HTT" and seen[1][1] == "x=1"
-    )
+    assert [path for path, _, _ in seen] == ["/e", "/a"] and seen[0][2] == b"GET / HTT" and seen[1][1] == "x=1"
     assert written.count(b"HTTP/1.1 200") == 2

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from earnest.core.errors import EarnestError
+from earnest.net.client import Handle
 from earnest.net.dial import TlsSettings, client_context
 from earnest.net.limits import ClientLimits
 from earnest.net.message import Headers
-from earnest.net.pool import Handle, Pool
+from earnest.net.pool import Pool
 from earnest.net.url import Origin, split
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

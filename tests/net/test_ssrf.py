@@ -118,13 +118,9 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_judged_is_dialle
         asked.append(host)
         return ["127.0.0.1"] if len(asked) == 1 else ["127.0.0.2"]
 
-    async with served(
-        lambda q, r: r.json(200, b'{"host":"%b"}' % (q.header("host") or "").encode())
-    ) as origin:
+    async with served(lambda q, r: r.json(200, b'{"host":"%b"}' % (q.header("host") or "").encode())) as origin:
         named = Origin("http", "pinned.example", origin.port)
-        fetched = await fetch(
-            f"{named}/", SsrfRules(allow=frozenset((named,))), max_body=100, resolve=resolve
-        )
+        fetched = await fetch(f"{named}/", SsrfRules(allow=frozenset((named,))), max_body=100, resolve=resolve)
     assert fetched.body == b'{"host":"%b"}' % named.authority.encode() and asked == ["pinned.example"]
 
 
@@ -165,9 +161,7 @@ async def test_the_certificate_must_be_the_names_and_not_the_addresss(pem: tuple
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*pem)
-    listener = await serve(
-        asyncio.get_running_loop(), "127.0.0.1", 0, lambda q, r: r.json(200, b"{}"), ServerLimits(), context
-    )
+    listener = await serve(asyncio.get_running_loop(), "127.0.0.1", 0, lambda q, r: r.json(200, b"{}"), ServerLimits(), context)
 
     async def resolve(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]

@@ -150,16 +150,12 @@ class SafeDialer:
     """A pool's dialer under `rules`: it connects to addresses that were judged, TLS still verifies the
     name."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, rules: SsrfRules, resolve: Resolver | None = None
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, rules: SsrfRules, resolve: Resolver | None = None) -> None:
         self._loop = loop
         self._rules = rules
         self._resolve = resolve or system_resolver(loop)
 
-    async def __call__(
-        self, origin: Origin, factory: Factory, context: ssl.SSLContext | None
-    ) -> tuple[Any, Any]:
+    async def __call__(self, origin: Origin, factory: Factory, context: ssl.SSLContext | None) -> tuple[Any, Any]:
         check_origin(origin, self._rules)
         addresses = check_addresses(origin, await self._resolve(origin.host, origin.port), self._rules)
         failure: OSError | None = None
@@ -243,6 +239,4 @@ async def fetch(
 
 
 def _refused(origin: Origin, why: str) -> EarnestError:
-    return EarnestError(
-        "E1240", f"{origin} is not fetched: {why}", "Only public servers may be named here.", exit_code=3
-    )
+    return EarnestError("E1240", f"{origin} is not fetched: {why}", "Only public servers may be named here.", exit_code=3)

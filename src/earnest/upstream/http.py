@@ -20,10 +20,11 @@ import msgspec
 
 from earnest.core.canonical import members
 from earnest.core.errors import EarnestError
+from earnest.net.client import Handle, ResponseHandler
 from earnest.net.dial import TlsSettings
 from earnest.net.limits import ClientLimits
 from earnest.net.message import fields
-from earnest.net.pool import Handle, Pool, ResponseHandler
+from earnest.net.pool import Pool
 from earnest.net.url import split
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
@@ -31,6 +32,7 @@ from earnest.protocol.headers import generate
 from earnest.protocol.methods import lookup
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.http_exchange import HttpExchange
+from earnest.upstream.http_quiet import Farewell, Quiet
 from earnest.upstream.http_stream import StandingStream
 from earnest.upstream.http_wire import WIDE, Redactor, Waiter, configured, parameters, session_id
 from earnest.upstream.legacy_sse import LegacySseLink
@@ -60,56 +62,6 @@ class _Offers(msgspec.Struct, frozen=True):
     tools: _ListChanged = _ListChanged()
     prompts: _ListChanged = _ListChanged()
     resources: _ListChanged = _ListChanged()
-
-
-class _Quiet:
-    """Hears of a notification's POST: nothing to do but to notice that the session is gone, and to report."""
-
-    def __init__(self, link: HttpLink, done: asyncio.Future[None] | None = None) -> None:
-        self._link = link
-        self._done = done
-        self._status = 0
-
-    def head(self, status: int, headers: object) -> None:
-        self._status = status
-
-    def data(self, chunk: bytes) -> None:
-        pass
-
-    def end(self) -> None:
-        if self._status == 404 and self._link.in_session:
-            self._link.session_lost(self._link.error("E1232", "does not know this session any more"))
-        elif self._status >= 400:
-            self._link.report(f"answered HTTP {self._status} to a notification")
-        self._finish()
-
-    def lost(self, error: EarnestError, sent: bool) -> None:
-        self._link.report(f"a notification was lost: {error.message}")
-        self._finish()
-
-    def _finish(self) -> None:
-        if self._done is not None and not self._done.done():
-            self._done.set_result(None)
-
-
-class _Farewell:
-    """Hears of the DELETE of a session, whose outcome changes nothing."""
-
-    def __init__(self, done: asyncio.Future[None]) -> None:
-        self._done = done
-
-    def head(self, status: int, headers: object) -> None:
-        pass
-
-    def data(self, chunk: bytes) -> None:
-        pass
-
-    def end(self) -> None:
-        if not self._done.done():
-            self._done.set_result(None)
-
-    def lost(self, error: EarnestError, sent: bool) -> None:
-        self.end()
 
 
 class HttpLink:
@@ -254,7 +206,7 @@ class HttpLink:
             own.append(("Mcp-Session-Id", self._session))
         self._base = ACCEPT + self._extra + fields(own)
         done: asyncio.Future[None] = self.loop.create_future()
-        self._post(self._base, envelope.notification("notifications/initialized"), _Quiet(self, done))
+        self._post(self._base, envelope.notification("notifications/initialized"), Quiet(self, done))
         await asyncio.wait((done,), timeout=PROBE_S)
 
     async def _open_legacy_sse(self) -> ServerHello:
@@ -360,7 +312,7 @@ class HttpLink:
         """End the session on the server (405 is its right); its answer is awaited for a moment only."""
         self._session, base = None, self._base
         done: asyncio.Future[None] = self.loop.create_future()
-        self._pool.request(self._origin, "DELETE", self._target, base, b"", _Farewell(done), head_s=2.0)
+        self._pool.request(self._origin, "DELETE", self._target, base, b"", Farewell(done), head_s=2.0)
         await asyncio.wait((done,), timeout=2.0)
 
     # What is said to the server.
@@ -444,7 +396,7 @@ class HttpLink:
                 encoded = self._headers(method, params) if self.hello.modern else self._base
             except (EarnestError, ValueError):
                 return
-            self._post(encoded, envelope.notification(method, params), _Quiet(self))
+            self._post(encoded, envelope.notification(method, params), Quiet(self))
 
     def respond(self, id: bytes, reply: Reply) -> None:
         if self.legacy_sse is not None:
@@ -457,7 +409,7 @@ class HttpLink:
     def answer(self, message: bytes) -> None:
         """Send an answer to a server's request; the modern era has none."""
         if self.alive and not self.hello.modern:
-            self._post(self._base, message, _Quiet(self))
+            self._post(self._base, message, Quiet(self))
 
     def finished(self, exchange: HttpExchange) -> None:
         """Told by an exchange that it is over."""

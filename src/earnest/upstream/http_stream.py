@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from earnest.core.errors import EarnestError
+from earnest.net.client import Handle
 from earnest.net.message import Headers
-from earnest.net.pool import Handle
 from earnest.net.sse import Parser
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message, WireError

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Final
 
 from earnest.core.errors import EarnestError
+from earnest.net.client import Handle
 from earnest.net.message import Headers
-from earnest.net.pool import Handle, Pool
+from earnest.net.pool import Pool
 from earnest.net.sse import Event, Parser
 from earnest.net.url import join, split
 from earnest.protocol import envelope
