@@ -102,7 +102,7 @@ def test_the_exact_command_is_shown_in_full_and_no_secret_is(home: Home) -> None
     text = home.out.getvalue()
     assert "all your rights" in text
     assert "files: npx -y @scope/files '/a very/" + "long/" * 40 + "'" in text
-    assert "hunter2" not in text.replace("https://web.example/mcp?key=hunter2", "") and "token-of" not in text
+    assert "hunter2" not in text and "token-of" not in text and "https://web.example/mcp?…" in text
 
 
 def test_yes_writes_clients_and_a_first_configuration_that_loads(home: Home) -> None:
@@ -120,6 +120,13 @@ def test_yes_writes_clients_and_a_first_configuration_that_loads(home: Home) -> 
     assert url is not None and url.resolve({}).reveal() == "https://web.example/mcp?key=hunter2"
     assert settings.servers["web"].forward_headers == ("X-Key",)
     assert os.stat(home.root / ".config/earnest/servers.toml").st_mode & 0o777 == 0o600
+
+
+def test_what_a_reference_stands_for_is_written_nowhere(home: Home) -> None:
+    around = {f: getattr(home.around, f) for f in home.around.__struct_fields__}
+    home.around = Surroundings(**around | {"env": {**home.around.env, "KEY": "value-of-key"}})
+    assert home.run(yes=True) == 0
+    assert not [path for path, data in home.snapshot().items() if b"value-of-key" in data]
 
 
 def test_a_second_run_finds_nothing_to_do_and_undo_is_byte_for_byte(home: Home) -> None:
@@ -238,7 +245,7 @@ def test_a_file_of_one_long_line_is_shown_by_its_entries_and_masked(home: Home) 
     home.put(".claude.json", json.dumps(text))
     home.run()
     shown = home.out.getvalue()
-    assert "+mcpServers.a: " in shown and shown.count("hunter2") == shown.count("?key=hunter2")
+    assert "+mcpServers.a: " in shown and "hunter2" not in shown
 
 
 def test_what_is_not_covered_is_said(home: Home) -> None:

@@ -7,6 +7,7 @@ addresses and transports. Commands stay exact, because whoever approves a comman
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from earnest.config.clients.changes import Change
@@ -53,14 +54,23 @@ def _masked(dialect: Dialect, file: ClientFile) -> str:
 
 def _masks(dialect: Dialect, file: ClientFile) -> list[Edit]:
     shown: set[int] = set()
+    edits: list[Edit] = []
     for entry in entries(dialect, file):
-        for key in (*_SHOWN, *(key for key, _ in dialect.url_keys)):
+        for key in _SHOWN:
             node = entry.node.get(key)
             if node is not None:
                 shown |= {found.start for found in _strings(node)}
-    return [
+        for key, _ in dialect.url_keys:
+            node = entry.node.get(key)
+            if node is not None and isinstance(node.value, str):
+                shown.add(node.start)
+                address, query, _ = node.value.partition("?")
+                if query:  # keys travel in queries
+                    edits.append(Edit(node.start, node.end, json.dumps(f"{address}?…", ensure_ascii=False).encode()))
+    edits += [
         Edit(node.start, node.end, '"…"'.encode()) for node in _strings(file.root) if node.value and node.start not in shown
     ]
+    return edits
 
 
 def _strings(node: Node) -> Iterator[Node]:

@@ -1,0 +1,66 @@
+"""Drawing on a terminal: colours only where they belong, nothing cut, no control sequence from outside."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from earnest.cli.style import Terminal
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("out", "env", "no_color", "colour"),
+    [
+        (Tty(), {}, False, True),
+        (io.StringIO(), {}, False, False),
+        (Tty(), {"NO_COLOR": "1"}, False, False),
+        (Tty(), {"NO_COLOR": ""}, False, True),
+        (Tty(), {"TERM": "dumb"}, False, False),
+        (Tty(), {}, True, False),
+    ],
+)
+def test_colours_are_off_where_nobody_wants_them(out: io.StringIO, env: dict[str, str], no_color: bool, colour: bool) -> None:
+    terminal = Terminal(out, None, env, no_color=no_color)
+    terminal.line("x", "bad")
+    assert terminal.colour is colour and ("\x1b[31m" in out.getvalue()) is colour
+
+
+@pytest.mark.parametrize("out", [io.StringIO(), Tty()])
+def test_tables_cut_nothing_and_let_no_control_sequence_through(out: io.StringIO) -> None:
+    long = "word" * 60
+    Terminal(out, None, {}).table(("a", "b"), [("\x1b[2Jx", long), ("[red]y[/red]", "")])
+    text = out.getvalue()
+    assert "\x1b[2J" not in text and "<U+001B>[2Jx" in text and "[red]y[/red]" in text
+    letters = "".join(character for character in text if character in "word")
+    assert letters.count("w") >= 60 and "…" not in text
+
+
+def test_tabs_and_control_characters_in_a_diff_are_shown_safely() -> None:
+    out = io.StringIO()
+    Terminal(out, None, {}).diff("f", "\ta\nb\n", "\ta\u202e\nb\n")
+    assert "-    a\n+    a<U+202E>\n" in out.getvalue()
+
+
+@pytest.mark.parametrize(("typed", "answer"), [("y\n", "y"), ("YES\n", "y"), ("\n", "n"), ("", "n"), ("?\ny\n", "y"), ("?\n", "n")])
+def test_a_question_takes_listed_answers_and_the_default_for_silence(typed: str, answer: str) -> None:
+    out = Tty()
+    assert Terminal(out, Tty(typed), {}).ask("Go?", {"y": "yes", "n": "no"}, "n") == answer
+    assert "[y/N]" in out.getvalue()
+
+
+def test_a_person_can_be_asked_only_where_both_ends_are_a_terminal() -> None:
+    assert Terminal(Tty(), Tty(), {}).interactive
+    assert not Terminal(Tty(), io.StringIO(), {}).interactive
+    assert not Terminal(io.StringIO(), Tty(), {}).interactive
+    assert not Terminal(Tty(), None, {}).interactive
+
+
+def test_rich_is_not_loaded_before_something_is_drawn_in_colour() -> None:
+    code = "import sys, earnest.cli.style; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
