@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from earnest.config.overlay import overlay, pending_error, tighten
+from earnest.config.policy.load import compose
 from earnest.config.sections import PRESETS
 from earnest.config.settings import parse
 from earnest.core.errors import EarnestError
@@ -82,6 +83,10 @@ def test_of_its_policy_asks_and_denies_stay_in_the_floor(tmp_path: Path) -> None
 [policy]
 allow = ["*"]
 deny = ["fs/delete"]
+[[policy.floor.rule]]
+name = "lowest"
+when = "true"
+then = "ask"
 [[policy.rule]]
 name = "yes"
 when = "true"
@@ -103,7 +108,14 @@ flow = "accept"
     plain = policy.node.plain()
     assert isinstance(plain, dict) and plain["deny"] == ["fs/delete"] and "allow" not in plain
     assert [rule["name"] for rule in plain["rule"]] == ["no"]
+    assert [rule["name"] for rule in plain["floor"]["rule"]] == ["lowest"]
     assert len(found.ignored) == 3
+    composed = compose(tighten(parse("own", OWN, {}), found).policies, "balanced").policy
+    assert [rule.name for rule in composed.floor if rule.name in ("no", "lowest", "yes", "through the back")] == [
+        "lowest",
+        "no",
+    ]
+    assert not composed.rules
 
 
 def test_what_is_the_operators_is_named_and_left(tmp_path: Path) -> None:

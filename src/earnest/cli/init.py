@@ -63,7 +63,7 @@ def command(hooks: Callable[[str], Hooks]) -> Callable[..., None]:
             run = run_undo if undo else run_init
             code = run(terminal, around, chosen, hooks(around.instance), yes=yes, dry_run=dry_run, json=json)
         except (EarnestError, paths.ShimError) as error:
-            terminal.error(EarnestError(error.code, error.message, error.remedy))
+            Terminal(sys.stderr, None, env, no_color=no_color).error(EarnestError(error.code, error.message, error.remedy))
             code = error.exit_code
         raise typer.Exit(code)
 

@@ -161,7 +161,7 @@ def _program(env: Mapping[str, str]) -> str:
     beside = os.path.join(os.path.dirname(sys.executable), "earnest")
     for path in (sys.argv[0] if os.path.basename(sys.argv[0]) == "earnest" else "", beside):
         if path and os.path.isfile(path) and os.access(path, os.X_OK):
-            return os.path.abspath(path)
+            return _writable(os.path.abspath(path))
     found = shutil.which("earnest", path=env.get("PATH"))
     if found is None:
         raise EarnestError(
@@ -169,4 +169,12 @@ def _program(env: Mapping[str, str]) -> str:
             "the program earnest is not installed where clients could start it",
             "install the package",
         )
-    return os.path.abspath(found)
+    return _writable(os.path.abspath(found))
+
+
+def _writable(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise EarnestError("E1016", f"the path of earnest is not UTF-8: {path!r}", "install it elsewhere") from None
+    return path

@@ -152,30 +152,34 @@ def _merged(own: tuple[ToolLabels, ...], added: tuple[ToolLabels, ...]) -> tuple
 
 def _tightening(policy: PolicyText) -> tuple[PolicyText, list[str]]:
     """The policy's asks and denies, to stand in the floor tier, and what was dropped."""
-    members: list[Member] = []
     dropped: list[str] = []
-    for member in policy.node.members:
+    node = _asks_and_denies(policy, policy.node, dropped, top=True)
+    return msgspec.structs.replace(policy, node=node, tier="floor"), dropped
+
+
+def _asks_and_denies(policy: PolicyText, table: Node, dropped: list[str], *, top: bool) -> Node:
+    members: list[Member] = []
+    for member in table.members:
+        line = policy.data.count(b"\n", 0, member.start) + 1
+        node = member.node
         if member.key in ("ask", "deny"):
             members.append(member)
-        elif member.key in ("rule", "floor") and member.node.kind == "array":
+        elif member.key == "rule" and node.kind == "array":
             items = []
-            for item in member.node.items:
+            for item in node.items:
                 if item.text("then") in ("ask", "deny") and item.get("flow") is None:
                     items.append(item)
                 else:
                     name = item.text("name") or "without a name"
                     line = policy.data.count(b"\n", 0, item.start) + 1
                     dropped.append(f"{policy.path}:{line}: the rule {name} asks or denies nothing")
-            members.append(Member(key=member.key, start=member.start, end=member.end, node=_with(member.node, items)))
+            members.append(msgspec.structs.replace(member, node=msgspec.structs.replace(node, items=tuple(items))))
+        elif member.key == "floor" and top and node.kind == "object":
+            inner = _asks_and_denies(policy, node, dropped, top=False)
+            members.append(msgspec.structs.replace(member, node=inner))
         else:
-            line = policy.data.count(b"\n", 0, member.start) + 1
             dropped.append(f"{policy.path}:{line}: {member.key}")
-    node = msgspec.structs.replace(policy.node, members=tuple(members))
-    return msgspec.structs.replace(policy, node=node, tier="floor"), dropped
-
-
-def _with(node: Node, items: list[Node]) -> Node:
-    return msgspec.structs.replace(node, items=tuple(items))
+    return msgspec.structs.replace(table, members=tuple(members))
 
 
 _LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {

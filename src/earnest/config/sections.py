@@ -269,8 +269,8 @@ def tool_labels(name: str, table: Table) -> ToolLabels:
         if not dispatcher.name:
             inner.fail("name", "E1005", f"{inner.name} needs the argument that names the tool", 'name = "tool"')
     pin = table.text("pin")
-    if pin and not re.fullmatch(r"[0-9a-f]{64}", pin):
-        table.fail("pin", "E1005", f"{table.path('pin')} is no pin", "`earnest pins list` prints them: 64 hex digits")
+    if pin and not re.fullmatch(r"v\d+:[0-9a-f]{64}", pin):
+        table.fail("pin", "E1005", f"{table.path('pin')} is no pin", "`earnest pins list` prints them: v1: and 64 hex digits")
     found = ToolLabels(
         server=owner,
         tool=tool,

@@ -11,8 +11,8 @@ class Outlet(Protocol):
     def send(self, message: bytes) -> None:
         """A message that belongs to the request and is not its answer (progress, log, a server's request)."""
 
-    def finish(self, message: bytes) -> None:
-        """The answer. Nothing can be sent after it."""
+    def finish(self, message: bytes, status: int = 200) -> None:
+        """The answer. Nothing can be sent after it. `status`: of an HTTP response that was not begun yet."""
 
     def abandon(self) -> None:
         """There will be no answer (the client cancelled): let go of what the request holds."""

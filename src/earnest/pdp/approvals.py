@@ -1,132 +1,90 @@
 """Approvals: a person's yes to one ask, and what keeps it from meaning anything else (law 7).
 
-An approval fits one lock: principal, server identity, conversation, method, tool, pin, arguments, flow labels and policy
-version. It is asked once however often the call is retried, decided once, used once, and runs out. Asks are in the store
-before anyone is asked, so that they survive a restart; a call that waits hears of the decision by a callback, and then takes
-it from the store like any other: the store alone decides who was first.
+An approval fits one lock: principal, server identity, conversation, tool, pin, arguments, flow labels and policy version. It is
+asked once however often the call is retried, decided once, used once, and runs out. Asks are in the store before anyone is
+asked, so that they survive a restart; a call that waits hears of the decision by a callback and then takes the approval from the
+store like any other: the store alone says who was first.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, Protocol
+from collections.abc import Callable
+from typing import Final
 
-import msgspec
-
-State = Literal["pending", "approved", "denied", "withdrawn", "expired", "used"]
+from earnest.pdp.facts import Judgement
+from earnest.store.base import Approval, ApprovalState, Lock, Store, lock_text
 
 PENDING_S: Final = 3600.0
 """Seconds an unanswered ask stays answerable."""
 
 
-class Lock(msgspec.Struct, frozen=True):
-    """What an approval is bound to. All of it must be equal when it is used."""
-
-    principal: str
-    server_identity: str
-    conversation: str
-    method: str
-    subject: str
-    pin: str
-    arguments_sha256: str
-    labels: int
-    policy_sha256: str
-
-    def digest(self) -> str:
-        """64 hex digits that stand for the lock."""
-        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
-
-
-class Approval(msgspec.Struct, frozen=True):
-    """One ask as it is kept. Times are seconds since the epoch. `prompt` is the JSON of what the person is shown."""
-
-    id: str
-    lock: Lock
-    lock_digest: str
-    state: State
-    created: float
-    expires: float
-    prompt: bytes
-    receipt: str
-    decided: float = 0.0
-    channel: str = ""
-    """Which way the answer came: `in-band`, `terminal`, `console`."""
-
-
-class ApprovalStore(Protocol):
-    """Where approvals are kept. Each method is one transaction."""
-
-    def add_approval(self, approval: Approval) -> None:
-        """Keep a new ask."""
-
-    def approval(self, id: str) -> Approval | None:
-        """One by its id."""
-
-    def approvals(self, states: Iterable[State]) -> list[Approval]:
-        """All in these states, oldest first."""
-
-    def find_approval(self, lock_digest: str, states: Iterable[State], now: float) -> Approval | None:
-        """The newest one for a lock in these states that has not run out."""
-
-    def move_approval(self, id: str, source: State, target: State, *, now: float, expires: float, channel: str) -> bool:
-        """Change the state if it still is `source` and has not run out; whether this call did it."""
-
-    def expire_approvals(self, now: float) -> list[str]:
-        """Move what has run out to `expired`; returns the ids."""
+def lock_of(judgement: Judgement) -> Lock:
+    """What an approval of this call is bound to."""
+    question = judgement.question
+    return Lock(
+        principal=question.principal,
+        identity=question.server.identity,
+        conversation=question.key,
+        tool=question.subject if question.method == "tools/call" else f"{question.method}\n{question.subject}",
+        pin=question.tool.pin,
+        arguments_sha256=judgement.arguments_sha256,
+        labels=judgement.labels_before,
+        policy_sha256=judgement.policy_sha256,
+    )
 
 
 class Approvals:
     """All asks of one daemon."""
 
-    def __init__(self, store: ApprovalStore, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float], new_id: Callable[[str], str]) -> None:
         self._store = store
         self._clock = clock
         self._new_id = new_id
-        self._waiting: dict[str, list[Callable[[State], None]]] = {}
+        self._waiting: dict[str, list[Callable[[ApprovalState], None]]] = {}
 
-    def ask(self, lock: Lock, prompt: bytes, receipt: str) -> Approval:
-        """The pending ask for a lock: the one there is, else a new one."""
+    def ask(self, lock: Lock, prompt: str, channel: str = "") -> Approval:
+        """The pending ask for a lock: the one there is, else a new one, kept before this returns."""
         now = self._clock()
-        digest = lock.digest()
-        known = self._store.find_approval(digest, ("pending",), now)
-        if known is not None:
-            return known
-        approval = Approval(self._new_id(), lock, digest, "pending", now, now + PENDING_S, prompt, receipt)
-        self._store.add_approval(approval)
-        return approval
+        text = lock_text(lock)
+        for known in self._store.approvals("pending"):
+            if known.lock == text and known.expires > now:
+                return known
+        row = Approval(self._new_id("a"), "pending", text, prompt, channel, now, 0.0, now + PENDING_S)
+        self._store.ask(row)
+        return row
 
     def take(self, lock: Lock) -> Approval | None:
-        """Use the approved one for a lock, if there is one: at most one caller gets it."""
-        now = self._clock()
-        found = self._store.find_approval(lock.digest(), ("approved",), now)
-        if found is None:
-            return None
-        if not self._store.move_approval(found.id, "approved", "used", now=now, expires=found.expires, channel=found.channel):
-            return None
-        return found
+        """Use the approval that fits, if there is one: at most one caller gets it."""
+        return self._store.take_for(lock, self._clock())
 
-    def denied(self, lock: Lock) -> Approval | None:
-        """A person's standing no to exactly this call, while it lasts."""
-        return self._store.find_approval(lock.digest(), ("denied",), self._clock())
-
-    def decide(self, id: str, yes: bool, *, channel: str, valid_s: float) -> bool:
-        """A person answered. Whether the answer counted: the ask may have been withdrawn, answered or run out before."""
+    def refused(self, lock: Lock) -> Approval | None:
+        """A person's no to exactly this call that still stands."""
         now = self._clock()
-        moved = self._store.move_approval(
-            id, "pending", "approved" if yes else "denied", now=now, expires=now + valid_s, channel=channel
-        )
-        if moved:
-            self._tell(id, "approved" if yes else "denied")
-        return moved
+        text = lock_text(lock)
+        for row in self._store.approvals("denied"):
+            if row.lock == text and row.expires > now:
+                return row
+        return None
+
+    def decide(self, id: str, yes: bool, *, channel: str, valid_s: float, by: str = "") -> bool:
+        """A person answered. Whether it counted: the ask may have been withdrawn, answered or run out before."""
+        now = self._clock()
+        state: ApprovalState = "approved" if yes else "denied"
+        counted = self._store.settle(id, state, now, expires=now + valid_s, channel=channel, by=by)  # type: ignore[arg-type]
+        if counted:
+            self._tell(id, state)
+        return counted
 
     def withdraw(self, id: str) -> None:
         """The caller no longer wants the call: a later yes runs nothing."""
-        now = self._clock()
-        if self._store.move_approval(id, "pending", "withdrawn", now=now, expires=now, channel=""):
+        if self._store.settle(id, "withdrawn", self._clock()):
             self._tell(id, "withdrawn")
 
-    def on_decision(self, id: str, callback: Callable[[State], None]) -> Callable[[], None]:
+    def get(self, id: str) -> Approval | None:
+        """One ask by its id."""
+        return self._store.approval(id)
+
+    def on_decision(self, id: str, callback: Callable[[ApprovalState], None]) -> Callable[[], None]:
         """Hear of the decision of a pending ask. Returns what stops listening."""
         waiting = self._waiting.setdefault(id, [])
         waiting.append(callback)
@@ -139,21 +97,25 @@ class Approvals:
 
         return stop
 
-    def pending(self) -> list[Approval]:
-        """What waits for a person."""
-        self.expire()
-        return self._store.approvals(("pending",))
+    def waited_for(self, id: str) -> bool:
+        """Whether some call still hangs on this ask."""
+        return bool(self._waiting.get(id))
 
-    def recent(self) -> list[Approval]:
-        """All that is kept, for a person who looks back."""
+    @property
+    def held(self) -> int:
+        """How many asks a call hangs on right now."""
+        return len(self._waiting)
+
+    def listed(self, everything: bool = False) -> list[Approval]:
+        """What waits for a person, or all that is kept; oldest first."""
         self.expire()
-        return self._store.approvals(("pending", "approved", "denied", "withdrawn", "expired", "used"))
+        return self._store.approvals(None if everything else "pending")
 
     def expire(self) -> None:
         """Move what has run out."""
         for id in self._store.expire_approvals(self._clock()):
             self._tell(id, "expired")
 
-    def _tell(self, id: str, state: State) -> None:
+    def _tell(self, id: str, state: ApprovalState) -> None:
         for callback in self._waiting.pop(id, []):
             callback(state)

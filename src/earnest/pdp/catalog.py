@@ -12,7 +12,7 @@ been asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -55,14 +55,14 @@ class PinBook(Protocol):
 class Words(msgspec.Struct, frozen=True):
     """What the operator and a pack say of one tool, found by whoever reads the configuration.
 
-    `operator` says it whatever the pin; `operator_pin` is the pin it was written for, empty for the one first seen. `refiners`
-    look at arguments: each returns labels and whether they may lower, or None.
+    `operator_pin` is the pin that the operator's labels were written for, empty for the one first seen. `pack_holds`: the pack
+    speaks for this very definition. `refiners` look at arguments.
     """
 
     operator: Labels = NOTHING
     operator_pin: str = ""
     pack: Labels = NOTHING
-    pack_pins: frozenset[str] = frozenset()
+    pack_holds: bool = False
     roles: Mapping[str, str] = {}
     refiners: tuple[Refiner, ...] = ()
     dispatch: object | None = None
@@ -143,7 +143,7 @@ class Server:
         self.listed = False
         self.generation = 0
         """Grows with every change of what is served or resolved."""
-        self.words: Callable[[str, str], Words] = lambda tool, pin: NO_WORDS
+        self.words: Callable[[Server, Tool], Words] = lambda server, tool: NO_WORDS
 
     def method(self, name: str, claims: RawHints) -> Tool:
         """The entry of a method that is judged like a tool: the server's worst, but for what the method itself claims."""
@@ -278,7 +278,7 @@ class Server:
         if not entry.is_method:
             self._read(entry)
             server_labels = _labels_of(entry.definition) if entry.definition else NOTHING
-        words = entry.words = self.words(entry.name, entry.pin)
+        words = entry.words = self.words(self, entry)
         holds = entry.state in (PinState.HOLDS, PinState.TIGHTENED)
         entry.takes_text = frozenset(name for name, role in words.roles.items() if role == "content")
         entry.standing = Standing(
@@ -289,7 +289,7 @@ class Server:
             operator_holds=words.operator_pin in ("", entry.pin),
             contained=self.contained,
             pack=words.pack,
-            pack_holds=entry.pin in words.pack_pins,
+            pack_holds=words.pack_holds,
             violated=words.violated,
             supported=words.supported,
             support_holds=words.support_pin == entry.pin and bool(entry.pin),
@@ -326,9 +326,6 @@ def stricter(a: Labels, b: Labels) -> Labels:
         x, y = a.get(name), b.get(name)
         values[name] = y if x is None else x if y is None or x == y else RISKY_VALUES[name]
     return Labels(**values, source=f"{a.source}; {b.source}")
-
-
-TrustSource = Literal["file", "store", ""]
 
 
 def _riskier(held: RawHints, offered: RawHints) -> RawHints:

@@ -12,7 +12,7 @@ Nothing here does I/O but through the stores handed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
@@ -33,6 +33,7 @@ from earnest.pdp.facts import Judgement, Question
 from earnest.pdp.floor import Floor
 from earnest.pdp.schema import conforms
 from earnest.protocol.outcomes import Outcome
+from earnest.refine.refinement import Refinement, combined
 
 _TABLES_A_TOOL: Final = 256
 _BAD_ARGUMENTS: Final = "wire/arguments"
@@ -57,7 +58,6 @@ class Engine:
         endorsements: Endorsements,
         *,
         clock: Callable[[], float],
-        new_id: Callable[[str], str],
     ) -> None:
         self.policy = policy
         self.overlays: dict[str, Compiled] = {}
@@ -65,7 +65,6 @@ class Engine:
         self._floor = floor
         self._endorsements = endorsements
         self._clock = clock
-        self._new_id = new_id
 
     def judge(self, question: Question) -> Judgement:
         """Decide one call. Never raises for what the call itself holds: a call that cannot be judged is denied."""
@@ -76,7 +75,7 @@ class Engine:
         except EarnestError as error:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
-        tool, profile, arguments, judged_as, why = self._target(question)
+        tool, profile, judged_as, why = self._target(question)
         if question.hidden:
             reason = Reason("view/hidden", question.hidden, Verdict.DENY)
             decision = Decision(Verdict.DENY, (reason,), (), Verdict.DENY)
@@ -144,18 +143,18 @@ class Engine:
                 cause = Cause(judgement.id, question.server.name, question.subject, value.basis.value, value.source)
                 self.conversations.raise_(question.key, bit, cause)
 
-    def _target(self, question: Question) -> tuple[Tool, Profile, Mapping[str, object] | None, str, str]:
+    def _target(self, question: Question) -> tuple[Tool, Profile, str, str]:
         """The tool the call is judged as, its profile for these arguments, and why that differs."""
         tool = question.tool
         spec = tool.words.dispatch
         if not tool.words.refiners and spec is None:
-            return tool, tool.profile, None, "", ""
+            return tool, tool.profile, "", ""
         try:
             arguments = reading.load(question.arguments)
         except EarnestError:
-            return tool, WORST, None, "worst", "the arguments cannot be read"
+            return tool, WORST, "worst", "the arguments cannot be read"
         if not isinstance(arguments, dict):
-            return tool, WORST, None, "worst", "the arguments are no object"
+            return tool, WORST, "worst", "the arguments are no object"
         judged_as = ""
         if isinstance(spec, DispatchSpec):
             others = {
@@ -163,22 +162,26 @@ class Engine:
                 for name, entry in question.server.tools.items()
                 if isinstance(entry.words.dispatch, DispatchSpec)
             }
-            name, arguments, found = dispatch(spec, arguments, question.server.tools.get, others)
-            if found is None:
-                return tool, WORST, None, "worst", f"what {tool.name!r} would run ({name!r}) cannot be resolved"
-            tool, judged_as = found, name
+            name, arguments, target = dispatch(spec, arguments, question.server.tools.get, others)
+            if target is None:
+                return tool, WORST, "worst", f"what {tool.name!r} would run ({name!r}) cannot be resolved"
+            tool, judged_as = target, name
         profile = tool.profile
         why: list[str] = [f"judged as {judged_as}"] if judged_as else []
-        for refiner in tool.words.refiners:
-            said = refiner(arguments)
-            if said is not None:
-                trusted = question.server.trust is not Trust.UNTRUSTED
-                basis = Basis.OPERATOR if said.from_operator else Basis.PACK
-                before = profile
-                profile = refine(profile, said.labels, basis, may_lower=said.from_operator or trusted)
-                if profile != before:
-                    why.append(said.why)
-        return tool, profile, arguments, judged_as, "; ".join(why)
+        holds = tool.standing.pin_holds
+        vouched = holds and tool.standing.pack_holds and question.server.trust is not Trust.UNTRUSTED
+        said = [found for refiner in tool.words.refiners if (found := refiner(arguments)) is not None]
+        # The pack's word first, the operator's over it; of one speaker's several statements the riskier counts.
+        for basis, may_lower in ((Basis.PACK, vouched), (Basis.OPERATOR, holds and tool.standing.operator_holds)):
+            of_one = [Refinement(one.labels, one.why) for one in said if one.from_operator is (basis is Basis.OPERATOR)]
+            whole = combined(of_one)
+            if whole is None:
+                continue
+            before = profile
+            profile = refine(profile, whole.labels, basis, may_lower=may_lower)
+            if profile != before:
+                why.append(whole.why)
+        return tool, profile, judged_as, "; ".join(why)
 
     def _table(self, question: Question, policy: Compiled, tool: Tool, profile: Profile) -> Table:
         key = (policy, question.client, question.client_asks, question.method, profile if profile is not tool.profile else None)
@@ -214,7 +217,6 @@ class Engine:
         self, question: Question, policy: Compiled, labels: int, digest: str, profile: Profile, decision: Decision
     ) -> Judgement:
         return Judgement(
-            id=self._new_id("r"),
             question=question,
             time=self._clock(),
             verdict=decision.verdict,

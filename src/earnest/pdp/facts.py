@@ -36,7 +36,6 @@ class Question(msgspec.Struct, frozen=True):
 class Judgement(msgspec.Struct):
     """What was decided of one call, and all that its receipt needs."""
 
-    id: str
     question: Question
     time: float
     verdict: Verdict
@@ -46,6 +45,8 @@ class Judgement(msgspec.Struct):
     arguments_sha256: str
     labels_before: int
     policy_sha256: str
+    id: str = ""
+    """The id of its decision record, once that is written."""
     judged_as: str = ""
     """The target of a dispatcher, where the call was judged as that."""
     host_may_ask: bool = False

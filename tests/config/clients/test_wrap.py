@@ -195,6 +195,42 @@ def test_any_configuration_wraps_and_unwraps_exactly(
     assert unwrap_all(dialect, wrapped) == data
 
 
+def toml_text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+plain_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter(lambda t: len(t.split()) == 1)
+toml_server = st.tuples(
+    plain_text, st.none() | st.lists(plain_text, max_size=3), st.sampled_from(["table", "inline", "dotted"])
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(toml_server, max_size=4), st.sampled_from(["\n", "\r\n"]), st.sampled_from([", ", ",", " ,\n # c\n "]))
+def test_any_toml_configuration_wraps_and_unwraps_exactly(
+    servers: list[tuple[str, list[str] | None, str]], end: str, comma: str
+) -> None:
+    order = {"dotted": 0, "inline": 1, "table": 2}
+    lines = ["model = 'x'", "[mcp_servers]"]
+    for number, (command, args, form) in sorted(enumerate(servers), key=lambda item: order[item[1][2]]):
+        pairs = [f"command = {toml_text(command)}"]
+        if args is not None:
+            pairs.insert(number % 2, f"args = [{comma.join(map(toml_text, args))}]")
+        if form == "table":
+            lines += [f"[mcp_servers.s{number}]", *(f"  {pair} # c" for pair in pairs)]
+        elif form == "inline":
+            lines.append(f"s{number} = {{ {', '.join(pairs)} }}")
+        else:
+            lines += [f"s{number}.{pair}" for pair in pairs]
+    data = end.join("\n".join(lines).split("\n")).encode()
+    wrapped = wrap_all(client("codex"), data)
+    after = tomllib.loads(wrapped.after.decode())["mcp_servers"]
+    for number, (command, args, _) in enumerate(servers):
+        if command != "earnest":
+            assert after[f"s{number}"]["args"][5:] == [command, *(args or [])]
+    assert unwrap_all(client("codex"), wrapped) == data
+
+
 @pytest.mark.parametrize("text", ['{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}'])
 def test_a_key_twice_is_refused(text: str) -> None:
     with pytest.raises(EarnestError) as caught:

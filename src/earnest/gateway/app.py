@@ -1,0 +1,312 @@
+"""The daemon's application: configuration, store, engine and gateway put together, and the clients that come to them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from earnest.config.packs import built_in, load_packs
+from earnest.core.errors import EarnestError
+from earnest.core.flow import Key
+from earnest.core.receipt import Checkpoint
+from earnest.gateway.client import Client, Route
+from earnest.gateway.connect import Connector
+from earnest.gateway.gateway import Gateway
+from earnest.gateway.http_front import HttpFront
+from earnest.gateway.ops import operations
+from earnest.gateway.process.application import DaemonContext, Op
+from earnest.gateway.process.handover import HookPeer, StdioPeer
+from earnest.gateway.records import Records
+from earnest.gateway.seal import Seal
+from earnest.gateway.served import Served
+from earnest.gateway.stdio_front import StdioFront
+from earnest.gateway.tokens import Tokens
+from earnest.gateway.world import World, Worlds
+from earnest.net.checks import loopback_hosts
+from earnest.net.limits import ServerLimits
+from earnest.net.listener import Listener, serve
+from earnest.net.message import Request
+from earnest.pdp.approvals import Approvals
+from earnest.pdp.conversations import Conversations, process_part
+from earnest.pdp.engine import Engine
+from earnest.pdp.floor import Floor
+from earnest.pdp.ids import Ids
+from earnest.pdp.persist import KeptEndorsements, KeptLabels
+from earnest.protocol.envelope import Limits
+from earnest.shim import paths
+from earnest.store.base import Head
+from earnest.store.payloads import Payloads
+from earnest.store.receipts import ReceiptLog
+from earnest.store.signing import Signer
+from earnest.store.sqlite import open_store
+
+WRITER: Final = "gateway"
+IDLE_S: Final = 900.0
+
+
+class App:
+    """See the module. `Application` of the process."""
+
+    idle_s = IDLE_S
+
+    def __init__(self, ctx: DaemonContext) -> None:
+        self.ctx = ctx
+        self.env = dict(os.environ)
+        self.wall = time.time
+        ids = Ids(time.time, secrets.token_bytes)
+        self.new_id = ids.new
+        self.store = open_store(f"{ctx.instance}/store.db")
+        self.packs = load_packs(built_in())
+        self.worlds = Worlds(
+            path=ctx.config,
+            named=ctx.named,
+            env=self.env,
+            store=self.store,
+            packs=self.packs,
+            wall=self.wall,
+            log=ctx.log.info,
+        )
+        self.world = self.worlds.operator()
+        self.found: dict[str, World] = {}
+        settings = self.world.settings
+        self.receipts = ReceiptLog(
+            f"{ctx.instance}/receipts",
+            WRITER,
+            Signer(f"{ctx.instance}/signing.key"),
+            time.time,
+            known=self._known_head(),
+            on_checkpoint=self._checkpointed,
+            strict=settings.receipts.strict,
+        )
+        self.payloads = Payloads(
+            f"{ctx.instance}/payloads",
+            WRITER,
+            time.time,
+            enabled=settings.receipts.payloads,
+            days=max(1, int(settings.receipts.payload_days)),
+            patterns=settings.receipts.redact,
+        )
+        self.records = Records(self.receipts, self.payloads, time.time)
+        self.conversations = Conversations(KeptLabels(self.store), time.time)
+        self.endorsements = KeptEndorsements(self.store, time.time)
+        home = self.env.get("HOME", "/")
+        own = [paths.home(self.env), ctx.instance, ctx.config, os.path.join(home, ".config", "earnest")]
+        own += [text.path for text in settings.policies if text.path]
+        self.engine = Engine(
+            self.world.policy, self.conversations, Floor(home=home, own=own), self.endorsements, clock=time.time
+        )
+        self.approvals = Approvals(self.store, time.time, self.new_id)
+        self.tokens = Tokens(ctx.instance)
+        self.gateway: Gateway
+        self.listener: Listener | None = None
+        self.http: HttpFront | None = None
+        self.fronts: set[StdioFront] = set()
+        self.waiting_ops = 0
+        self._ops = operations(self)
+        self._housekeeper: asyncio.TimerHandle | None = None
+
+    def _known_head(self) -> Checkpoint | None:
+        row = self.store.head(WRITER)
+        return Checkpoint(row.writer, row.seq, row.head, row.time) if row is not None else None
+
+    def _checkpointed(self, checkpoint: Checkpoint, signature: str) -> None:
+        self.store.put_head(Head(checkpoint.writer, checkpoint.seq, checkpoint.head, checkpoint.time, signature))
+
+    # Application
+
+    @property
+    def ops(self) -> Mapping[str, Op]:
+        """The operations for the command line."""
+        return self._ops
+
+    async def start(self) -> None:
+        """Ready for the first client."""
+        loop = asyncio.get_running_loop()
+        log = self.ctx.log.info
+        self.gateway = Gateway(
+            loop=loop,
+            settings=self.world.settings,
+            engine=self.engine,
+            catalogs=self.world.catalogs,
+            records=self.records,
+            approvals=self.approvals,
+            seal=Seal(f"{self.ctx.instance}/seal.key"),
+            connect=Connector(log, self.ctx.children.add, self.ctx.children.remove),
+            wall=time.time,
+            log=log,
+        )
+        self.gateway.start()
+        self._housekeeper = loop.call_later(60, self._keep_house)
+
+    def _keep_house(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._housekeeper = loop.call_later(60, self._keep_house)
+        try:
+            self.payloads.flush()
+            self.payloads.prune()
+            self.receipts.checkpoint()
+        except EarnestError as error:
+            self.ctx.log.warning("%s", error)
+        if self.http is not None:
+            self.http.expire()
+
+    def busy(self) -> bool:
+        """Whether ending now would lose something."""
+        return bool(self.gateway.busy or self.listener is not None or self.waiting_ops or self.fronts)
+
+    async def stop(self) -> None:
+        """End what runs, write what is owed."""
+        if self._housekeeper is not None:
+            self._housekeeper.cancel()
+        if self.listener is not None:
+            await self.listener.close()
+        await self.gateway.stop()
+        self.payloads.flush()
+        self.receipts.close()
+        self.store.close()
+
+    # clients on pipes
+
+    def on_stdio(self, peer: StdioPeer) -> None:
+        """A shim handed its client over."""
+        who = peer.who
+        world, overlay = self.world_at(who.cwd)
+        name = who.client or "stdio"
+        own = None
+        if who.argv:
+            argv, env, cwd = who.argv, who.env, who.cwd
+
+            def own(capabilities: bytes) -> Served:
+                return world.catalogs.own(who.name, argv, env, cwd, capabilities)
+
+            own(b"{}")
+        elif not world.catalogs.configured(who.name):
+            broken = world.catalogs.broken.get(who.name)
+            if broken is not None:
+                raise broken
+            known = ", ".join(sorted(world.settings.servers)) or "none"
+            raise EarnestError(
+                "E1211",
+                f"there is no server {who.name!r} in {self.ctx.config} (configured: {known})",
+                f"Add [servers.{who.name}] there, or give its command: earnest stdio {who.name} -- COMMAND …",
+            )
+        settings = world.settings.client(name)
+        key: Key = (f"user:{who.uid}",)
+        host = who.host
+        if host is not None and settings.conversation != "principal":
+            key = (*key, process_part(host.pid, str(host.start)))
+        client = Client(name, f"user:{who.uid}", key, settings.asks_person, settings.ask_host, overlay)
+        if settings.idle_s:
+            self.conversations.open(key, minted=True, idle_s=settings.idle_s)
+        limits = world.settings.limits
+        front = StdioFront(
+            self.gateway,
+            peer,
+            client,
+            Route("server", who.name),
+            Limits(limits.body_bytes, limits.depth),
+            lambda: self.new_id("s"),
+            own,
+            self.fronts.discard,
+        )
+        self.fronts.add(front)
+
+    def world_at(self, cwd: str) -> tuple[World, str]:
+        """The configuration for a client that was started in a folder, and the name of what tightens it."""
+        found = self.worlds.found(cwd, self.world)
+        if found is None:
+            return self.world, ""
+        world, overlay = found
+        key = f"{overlay.path}\0{overlay.sha256}\0{self.store.approved_config(os.path.realpath(overlay.path))}"
+        known = self.found.get(key)
+        if known is None:
+            self.found[key] = known = world
+            self.engine.overlays[key] = world.policy
+            self.gateway.overlays[key] = world.catalogs
+            for line in overlay.ignored:
+                self.ctx.log.info("%s: %s", overlay.path, line)
+        return known, key
+
+    def on_hook(self, peer: HookPeer) -> None:
+        """Hooks of hosts come with a later version; until then a call to one says so and is not waved through."""
+        peer.finish(b"", b"earnest: hooks are not part of this version yet\n", 2)
+
+    # clients over HTTP
+
+    async def listen(self, host: str | None, port: int | None) -> str:
+        """Open the HTTP listener, or find it open; returns its address. Raises E1540 (port in use) and E1012 (another address)."""
+        settings = self.world.settings.listen
+        wanted = (host or settings.host, settings.port if port is None else port)
+        if self.listener is None:
+            limits = self.world.settings.limits
+            self.http = HttpFront(
+                self.gateway,
+                tokens=self.tokens.digests(),
+                hosts=frozenset(),
+                origins=frozenset(settings.origins),
+                limits=Limits(limits.body_bytes, limits.depth),
+                client_of=self._http_client,
+                new_id=lambda: self.new_id("s"),
+            )
+            self.listener = await serve(
+                asyncio.get_running_loop(),
+                *wanted,
+                self.http.handle,
+                ServerLimits(body=limits.body_bytes, headers=limits.headers, header_bytes=limits.header_bytes),
+            )
+            bound = self.listener.address
+            self.http.hosts = loopback_hosts(bound[1]) | {h.lower() for h in settings.hosts} | {f"{bound[0]}:{bound[1]}"}
+            self._write_address(f"http://{bound[0]}:{bound[1]}")
+        bound = self.listener.address
+        address = f"http://{bound[0]}:{bound[1]}"
+        if port not in (None, 0, bound[1]):
+            raise EarnestError("E1012", f"the daemon already listens at {address}", "`earnest stop` ends it.")
+        return address
+
+    def _write_address(self, address: str) -> None:
+        path = f"{self.ctx.instance}/http"
+        fresh = f"{path}.new"
+        with open(fresh, "wb") as file:
+            file.write(msgspec.json.encode({"address": address}))
+        os.replace(fresh, path)
+
+    def _http_client(self, name: str, request: Request) -> Client:
+        """Who is behind a connection: the token names the client, the kernel the process (same machine, same user)."""
+        state = request.connection.state
+        known: Client | None = state.get(name)
+        if known is None:
+            settings = self.world.settings.client(name)
+            principal = f"user:{os.getuid()}"
+            key: Key = (principal,)
+            known = Client(name, principal, key, settings.asks_person, settings.ask_host)
+            if settings.idle_s:
+                self.conversations.open(key, minted=True, idle_s=settings.idle_s)
+            state[name] = known
+        return known
+
+    # what the command line changes
+
+    def reload(self) -> World:
+        """Read the configuration again. Raises what reading raises; then all stays as it was."""
+        world = self.worlds.operator()
+        self.world = world
+        self.found.clear()
+        self.engine.overlays.clear()
+        self.gateway.overlays.clear()
+        self.engine.policy = world.policy
+        self.gateway.settings = world.settings
+        self.gateway.catalogs = world.catalogs
+        self.gateway.restart_servers()
+        self.gateway.resolved_again()
+        return world
+
+
+def build(ctx: DaemonContext) -> App:
+    """The application of a daemon. Raises `EarnestError` for a configuration, policy or store that cannot be used."""
+    return App(ctx)

@@ -1,0 +1,392 @@
+"""Asking a person about a call, in the order that DESIGN gives: in band, in the queue, and where neither is, no.
+
+    ask ──> an approval fits already ──> release
+     │  ──> in band (only if the operator said that this client asks a person)
+     │        yes ──> take the approval ──> release        no ──> declined, final
+     │        nobody was asked (instant, empty, wrong or no answer) ──> queue
+     └─> queue: held up to `hold_s`, with progress ──> decided: as above; not decided: "waiting, retry this same call"
+         no queue ──> denied
+
+The ask is in the store before anybody is asked. One yes releases one call: whoever takes it from the store first. In the legacy era
+the form is a request to the client inside the call; in the modern era it is the result, and the retry carries the answer and a sealed
+state, which is worth nothing for any other call, caller or time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from earnest.core.hints import HINTS
+from earnest.core.verdict import Verdict
+from earnest.pdp.approvals import Approvals, lock_of
+from earnest.pdp.facts import Judgement
+from earnest.protocol import asking as forms
+from earnest.protocol import envelope
+from earnest.protocol.envelope import Message
+from earnest.protocol.outcomes import Outcome
+from earnest.protocol.prompt import HintFact, PromptFacts, render_prompt
+from earnest.store.base import Approval, Lock, lock_text
+from earnest.upstream.opening import string
+
+if TYPE_CHECKING:
+    from earnest.gateway.gateway import Gateway
+    from earnest.gateway.relay import Relay
+
+STATE_S: Final = 900.0
+"""Seconds a sealed state may be carried around."""
+FORM_S: Final = 600.0
+"""Seconds a legacy form may stay unanswered before the call goes on to the queue."""
+PROGRESS_EVERY_S: Final = 5.0
+
+
+class _Hold:
+    """What is under way for one asked call."""
+
+    __slots__ = ("approval", "form_id", "stop", "ticker", "timer")
+
+    def __init__(self, approval: Approval) -> None:
+        self.approval = approval
+        self.stop: object = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.ticker: asyncio.TimerHandle | None = None
+        self.form_id = b""
+
+
+class Asking:
+    """All asking of one gateway."""
+
+    def __init__(self, gateway: Gateway, approvals: Approvals) -> None:
+        self._gateway = gateway
+        self.approvals = approvals
+        self._holds: dict[Relay, _Hold] = {}
+
+    @property
+    def held(self) -> int:
+        """How many calls wait for a person."""
+        return len(self._holds)
+
+    # from the judged call
+
+    def ask(self, relay: Relay) -> None:
+        """The verdict was ask: find a yes, or a person. Records the decision."""
+        judgement = relay.judgement
+        assert judgement is not None
+        lock = lock_of(judgement)
+        state = self._own_state(relay, lock)
+        if state is not None and state.approval == "":
+            # The server asked for input inside a call that a person had approved: this is that call going on.
+            self._release(relay, "continued")
+            return
+        used = self.approvals.take(lock)
+        if used is not None:
+            self._release(relay, used.id)
+            return
+        self._gateway.records.decided(judgement, "ask")
+        if state is not None:
+            self._read_retry(relay, lock, state)
+            return
+        client = relay.session.client
+        settings = self._gateway.settings.asking
+        if not settings.queue and not (client.asks_person and self._can_form(relay)):
+            relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
+            return
+        approval = self.approvals.ask(lock, prompt_json(judgement))
+        if client.asks_person and self._can_form(relay):
+            self._ask_in_band(relay, lock, approval)
+        else:
+            self._queue(relay, approval)
+
+    def withdraw(self, relay: Relay) -> None:
+        """The client no longer wants the call."""
+        hold = self._drop(relay)
+        if hold is not None and not self.approvals.waited_for(hold.approval.id):
+            self.approvals.withdraw(hold.approval.id)
+
+    # in band
+
+    def _can_form(self, relay: Relay) -> bool:
+        session = relay.session
+        if b'"elicitation"' not in session.capabilities:
+            return False
+        return relay.method.may_ask if session.modern else True
+
+    def _ask_in_band(self, relay: Relay, lock: Lock, approval: Approval) -> None:
+        judgement = relay.judgement
+        assert judgement is not None
+        form = forms.form(_prompt_text(judgement), secrets.token_hex(4))
+        if relay.session.modern:
+            now = int(self._gateway.wall() * 1000)
+            state = forms.State(
+                approval=approval.id,
+                principal=lock.principal,
+                method=relay.method.name,
+                digest=_digest(lock),
+                yes=form.yes,
+                no=form.no,
+                asked_ms=now,
+                expires_ms=now + int(STATE_S * 1000),
+            )
+            sealed = forms.seal(state, self._gateway.seal.seal)
+            result = forms.input_required(form, relay.session.version, sealed)
+            relay.finish(envelope.result(relay.request_id, result), "asked")
+            return
+        hold = self._hold(relay, approval)
+        asked = self._gateway.now()
+
+        def answered(message: Message) -> None:
+            if relay.done or self._holds.get(relay) is not hold:
+                return
+            elapsed = self._gateway.now() - asked
+            answer = forms.read_answer(message.result or None, form, elapsed, self._gateway.settings.asking.floor_s)
+            self._in_band_answer(relay, lock, approval, answer)
+
+        params = forms.elicitation(form, relay.session.version)
+        hold.form_id = relay.session.ask_client("elicitation/create", params, relay.outlet, answered)
+        hold.timer = self._gateway.loop.call_later(FORM_S, self._no_answer, relay, approval)
+
+    def _no_answer(self, relay: Relay, approval: Approval) -> None:
+        if not relay.done:
+            self._to_queue(relay, approval)
+
+    def _in_band_answer(self, relay: Relay, lock: Lock, approval: Approval, answer: forms.Answer) -> None:
+        if answer.verdict == "nobody":
+            self._gateway.log(f"nobody was asked about {approval.id}: {answer.why}")
+            self._to_queue(relay, approval)
+            return
+        yes = answer.verdict == "yes"
+        # The hold listens for decisions; it is let go first, so that this answer is acted on once, here.
+        self._drop(relay)
+        valid = self._gateway.settings.asking.valid_s
+        self.approvals.decide(approval.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
+        self._decided(relay, lock, yes)
+
+    def _read_retry(self, relay: Relay, lock: Lock, state: forms.State) -> None:
+        """A modern retry: the sealed state is ours and fits this call; what is the answer worth?"""
+        known = self.approvals.get(state.approval)
+        if known is None or known.state != "pending":
+            word = known.state if known is not None else "expired"
+            if word == "denied":
+                self._decline(relay)
+            else:
+                self._expire(relay)
+            return
+        now = int(self._gateway.wall() * 1000)
+        answer = forms.read_retry(relay.members, state, now, self._gateway.settings.asking.floor_s)
+        self._in_band_answer(relay, lock, known, answer)
+
+    def _own_state(self, relay: Relay, lock: Lock) -> forms.State | None:
+        """The state earnest sealed into this retry. A state of earnest's that does not fit counts as none, and goes nowhere."""
+        raw = relay.members.get("requestState", b"")
+        if not relay.session.modern or not raw:
+            return None
+        state = forms.unseal(
+            raw,
+            self._gateway.seal.open,
+            principal=lock.principal,
+            method=relay.method.name,
+            digest=_digest(lock),
+            now_ms=int(self._gateway.wall() * 1000),
+        )
+        if state is None:
+            if self._gateway.seal.open(msgspec.json.decode(raw, type=str)) is not None:
+                relay.answered_form = True
+            return None
+        relay.answered_form = True
+        if state.upstream is not None:
+            relay.upstream_state = string(state.upstream)
+        return state
+
+    def wrap_state(self, relay: Relay, result: bytes, outcome: Outcome) -> bytes:
+        """An approved call's server wants input: its state travels inside ours, so that going on needs no second yes."""
+        judgement = relay.judgement
+        assert judgement is not None
+        if not outcome.request_state:
+            return result
+        now = int(self._gateway.wall() * 1000)
+        lock = lock_of(judgement)
+        state = forms.State(
+            approval="",
+            principal=lock.principal,
+            method=relay.method.name,
+            digest=_digest(lock),
+            yes="",
+            no="",
+            asked_ms=now,
+            expires_ms=now + int(STATE_S * 1000),
+            upstream=msgspec.json.decode(outcome.request_state, type=str),
+        )
+        from earnest.core import canonical
+
+        members = dict(outcome.members)
+        members["requestState"] = string(forms.seal(state, self._gateway.seal.seal))
+        return canonical.build(members)
+
+    # the queue
+
+    def _to_queue(self, relay: Relay, approval: Approval) -> None:
+        self._drop(relay)
+        self._queue(relay, approval)
+
+    def _queue(self, relay: Relay, approval: Approval) -> None:
+        settings = self._gateway.settings.asking
+        judgement = relay.judgement
+        assert judgement is not None
+        if not settings.queue:
+            self.approvals.withdraw(approval.id)
+            relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
+            return
+        hold = self._hold(relay, approval)
+        loop = self._gateway.loop
+        hold.stop = self.approvals.on_decision(approval.id, lambda state: self._queue_answer(relay, hold, state))
+        hold.timer = loop.call_later(settings.hold_s, self._held_long_enough, relay)
+        if relay.progress_token:
+            hold.ticker = loop.call_later(PROGRESS_EVERY_S, self._tick, relay, hold, 1)
+        self._gateway.asked(approval)
+
+    def _queue_answer(self, relay: Relay, hold: _Hold, state: str) -> None:
+        hold.stop = None
+        if relay.done or self._holds.get(relay) is not hold:
+            return
+        self._drop(relay)
+        assert relay.judgement is not None
+        if state in ("approved", "denied"):
+            self._decided(relay, lock_of(relay.judgement), state == "approved")
+        else:
+            self._expire(relay)
+
+    def _held_long_enough(self, relay: Relay) -> None:
+        if self._drop(relay) is None or relay.done:
+            return
+        judgement = relay.judgement
+        assert judgement is not None
+        text = "waiting for a person, retry this same call"
+        relay.refuse("waiting", forms.waiting(judgement.id, relay.session.modern), text)
+
+    def _tick(self, relay: Relay, hold: _Hold, count: int) -> None:
+        if relay.done or self._holds.get(relay) is not hold:
+            return
+        params = b'{"progressToken":%b,"progress":%d,"message":"waiting for a person to approve this call"}'
+        relay.outlet.send(envelope.notification("notifications/progress", params % (relay.progress_token, count)))
+        hold.ticker = self._gateway.loop.call_later(PROGRESS_EVERY_S, self._tick, relay, hold, count + 1)
+
+    # the end of an ask
+
+    def _decided(self, relay: Relay, lock: Lock, yes: bool) -> None:
+        if not yes:
+            self._decline(relay)
+            return
+        used = self.approvals.take(lock)
+        if used is None:
+            # Another retry of the same call was first, or the yes was withdrawn meanwhile.
+            self._expire(relay)
+            return
+        self._reap(relay)
+        self._release(relay, used.id)
+
+    def _release(self, relay: Relay, approval: str) -> None:
+        """Judge again now: labels or policy may have moved while a person was reading, and a yes overrules an ask, never a no."""
+        old = relay.judgement
+        assert old is not None
+        judgement = self._gateway.engine.judge(relay.question())
+        judgement.approval = approval
+        relay.judgement = judgement
+        if judgement.verdict is Verdict.DENY:
+            self._gateway.records.decided(judgement, "deny")
+            relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
+        elif judgement.verdict is Verdict.ASK and lock_of(judgement) != lock_of(old):
+            judgement.approval = ""
+            relay.judgement = judgement
+            self.ask(relay)
+        else:
+            relay.release()
+
+    def _reap(self, relay: Relay) -> None:
+        """The decision record that said ask has its outcome: a person said yes, and the call goes on under a record of its own."""
+        judgement = relay.judgement
+        assert judgement is not None
+        if judgement.id:
+            self._gateway.records.finished(judgement, "approved")
+
+    def _decline(self, relay: Relay) -> None:
+        judgement = relay.judgement
+        assert judgement is not None
+        text = "the person who was asked said no"
+        relay.refuse("declined", forms.declined(judgement.id, relay.session.modern), text)
+
+    def _expire(self, relay: Relay) -> None:
+        judgement = relay.judgement
+        assert judgement is not None
+        text = "nobody approved this call in time"
+        relay.refuse("expired", forms.expired(judgement.id, relay.session.modern), text)
+
+    def _hold(self, relay: Relay, approval: Approval) -> _Hold:
+        hold = _Hold(approval)
+        relay.state = "held"
+        relay.asked = approval.id
+        self._holds[relay] = hold
+        return hold
+
+    def _drop(self, relay: Relay) -> _Hold | None:
+        hold = self._holds.pop(relay, None)
+        if hold is None:
+            return None
+        for timer in (hold.timer, hold.ticker):
+            if timer is not None:
+                timer.cancel()
+        if callable(hold.stop):
+            hold.stop()
+        if hold.form_id:
+            relay.session.forget(hold.form_id)
+        return hold
+
+
+def _digest(lock: Lock) -> str:
+    import hashlib
+
+    return hashlib.sha256(lock_text(lock).encode()).hexdigest()
+
+
+def prompt_facts(judgement: Judgement) -> PromptFacts:
+    """What a person is shown of a call."""
+    question = judgement.question
+    profile, claims = judgement.profile, question.tool.claims
+    return PromptFacts(
+        server=question.server.name,
+        tool=question.subject if question.method == "tools/call" else f"{question.method} {question.subject}".strip(),
+        title=question.tool.title or "",
+        hints=tuple(
+            HintFact(name, claims.get(name), profile.get(name).value, profile.get(name).basis.value) for name in HINTS
+        ),
+        arguments=question.arguments or b"{}",
+        reasons=tuple(reason.text for reason in judgement.reasons if reason.verdict is not Verdict.ALLOW),
+        client=question.client,
+    )
+
+
+def _prompt_text(judgement: Judgement) -> str:
+    return render_prompt(prompt_facts(judgement))
+
+
+def prompt_json(judgement: Judgement) -> str:
+    """What the queue keeps of an ask: the text, and the facts that other answers than yes and no need."""
+    question = judgement.question
+    return msgspec.json.encode(
+        {
+            "text": _prompt_text(judgement),
+            "server": question.server.name,
+            "identity": question.server.identity,
+            "method": question.method,
+            "tool": question.subject,
+            "pin": question.tool.pin,
+            "client": question.client,
+            "conversation": question.key,
+            "arguments": question.arguments.decode(),
+            "content_arguments": sorted(question.tool.takes_text),
+            "reasons": [[r.rule, r.text, r.verdict.word] for r in judgement.reasons],
+            "remedies": [[r.text, r.command] for r in judgement.remedies],
+        }
+    ).decode()

@@ -1,0 +1,340 @@
+"""The gateway itself: the sessions, the servers behind them, the calls in flight, and the tick that writes before it sends.
+
+Everything runs on one loop. What a call needs is either ready (then it goes from request to dispatch without waiting for
+anything but the write of its decision record, one for all calls of a tick) or is made ready by a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from earnest.config.settings import Settings
+from earnest.core.errors import EarnestError
+from earnest.gateway.asking import Asking
+from earnest.gateway.catalogs import Catalogs
+from earnest.gateway.client import Client
+from earnest.gateway.links import Links, Owner
+from earnest.gateway.lists import changed, render
+from earnest.gateway.names import Names
+from earnest.gateway.records import Records
+from earnest.gateway.relay import Relay
+from earnest.gateway.seal import Seal
+from earnest.gateway.served import Served
+from earnest.gateway.server_requests import ServerRequests
+from earnest.gateway.session import Session
+from earnest.gateway.views import Views
+from earnest.pdp.approvals import Approvals
+from earnest.pdp.catalog import Tool
+from earnest.pdp.engine import Engine
+from earnest.protocol import bridge
+from earnest.protocol.envelope import Message
+from earnest.store.base import Approval
+from earnest.upstream.base import Link
+from earnest.upstream.opening import ClientHello
+
+TICK_S: Final = 0.5
+FRESH_S: Final = 2.0
+"""Seconds for which a walked list answers the next list request without being walked again."""
+
+Connect = Callable[[Served, ClientHello], Link]
+
+
+class Gateway:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        settings: Settings,
+        engine: Engine,
+        catalogs: Catalogs,
+        records: Records,
+        approvals: Approvals,
+        seal: Seal,
+        connect: Connect,
+        wall: Callable[[], float],
+        log: Callable[[str], None],
+    ) -> None:
+        self.loop = loop
+        self.settings = settings
+        self.engine = engine
+        self.catalogs = catalogs
+        self.overlays: dict[str, Catalogs] = {}
+        self.records = records
+        self.seal = seal
+        self.wall = wall
+        self.log = log
+        self.now: Callable[[], float] = loop.time
+        self.views = Views(settings.views)
+        self.links = Links(restarts=settings.limits.restarts)
+        self.asking = Asking(self, approvals)
+        self.server_requests = ServerRequests(self)
+        self.names = Names()
+        self.sessions: set[Session] = set()
+        self.relays: set[Relay] = set()
+        self.on_asked: Callable[[Approval], None] = lambda approval: None
+        self._connect = connect
+        self._by_client: dict[str, int] = {}
+        self._by_server: dict[str, int] = {}
+        self._queue: list[Relay] = []
+        self._flushing = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._listed_at: dict[Link, float] = {}
+        self._stale: set[Link] = set()
+        self._refreshing: dict[Link, asyncio.Task[bool]] = {}
+        self._ticker: asyncio.TimerHandle | None = None
+        self._rendered: dict[tuple[int, str], tuple[int, bytes]] = {}
+
+    # life
+
+    def start(self) -> None:
+        """Begin to watch deadlines."""
+        self._ticker = self.loop.call_later(TICK_S, self._tick)
+
+    async def stop(self) -> None:
+        """End calls, sessions and servers; nothing is left running."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for session in list(self.sessions):
+            session.close()
+        await self.links.close()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.records.flush()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way."""
+        return bool(self.relays or self.asking.held)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run a task that the gateway keeps, and whose failure is told."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.loop.call_exception_handler({"message": "a task of the gateway failed", "exception": task.exception()})
+
+    def _tick(self) -> None:
+        self._ticker = self.loop.call_later(TICK_S, self._tick)
+        now = self.now()
+        for relay in [r for r in self.relays if r.state == "sent" and (now >= r.deadline or now >= r.hard_deadline)]:
+            relay.timed_out()
+        self.asking.approvals.expire()
+        for key in self.engine.conversations.expire():
+            self.records.event("conversation-expired", "an idle conversation ended, as configured", conversation=key)
+
+    # sessions and servers
+
+    def join(self, session: Session) -> None:
+        """A client came."""
+        self.sessions.add(session)
+        self.engine.conversations.open(session.client.key, minted=True)
+
+    def forget(self, session: Session) -> None:
+        """A client left: its links are closed."""
+        self.sessions.discard(session)
+        self.names.forget(session)
+        self.links.release(lambda owner: len(owner) > 1 and owner[1] == session.id)
+
+    def catalogs_of(self, client: Client) -> Catalogs:
+        """The catalogs of a client: under its working directory's file they are stricter ones."""
+        return self.overlays.get(client.overlay, self.catalogs)
+
+    def servers_of(self, session: Session) -> list[Served]:
+        """The configured servers of a session's route, as a client with its capabilities sees them."""
+        route = session.route
+        every = self.catalogs_of(session.client).served(session.capabilities)
+        if route.kind == "server":
+            return [served for served in every if served.name == route.name]
+        if route.kind == "view":
+            only = self.views.servers(route.name)
+            return [served for served in every if not only or served.name in only]
+        return every
+
+    def owner_of(self, session: Session, served: Served) -> Owner:
+        """Whose link it is: the session's, one for each set of capabilities, or everyone's where the operator said `shared`."""
+        if served.shared:
+            return (served.name,)
+        if session.modern:
+            return (served.name, session.id, session.capabilities.decode("utf-8", "replace"))
+        return (served.name, session.id)
+
+    def ready(self, session: Session, served: Served) -> Link | None:
+        """The link for a call, if it is open and its list is walked: the fast path."""
+        link = self.links.ready(self.owner_of(session, served))
+        if link is None or link not in self._listed_at or link in self._stale:
+            return None
+        return link
+
+    async def prepare(self, session: Session, served: Served, *, refresh: bool = False) -> Link:
+        """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. Raises E12xx."""
+        owner = self.owner_of(session, served)
+        hello = session.hello_for_servers()
+
+        def opened(link: Link) -> None:
+            link.on_notification = lambda message: self._server_said(served, owner, link, message)
+
+        link = await self.links.get(owner, lambda: self._connect(served, hello), opened)
+        listed = self._listed_at.get(link)
+        if listed is None or link in self._stale or (refresh and self.now() - listed > FRESH_S):
+            await self._refresh(served, link)
+        return link
+
+    async def wake(self, session: Session, served: Served) -> None:
+        """Open a server ahead of its first call; a failure is only logged, the call will tell."""
+        try:
+            await self.prepare(session, served)
+        except EarnestError as error:
+            self.log(f"[{served.name}] {error}")
+
+    async def _refresh(self, served: Served, link: Link) -> bool:
+        task = self._refreshing.get(link)
+        if task is None:
+            task = self.spawn(self._walk(served, link))
+            self._refreshing[link] = task
+            task.add_done_callback(lambda _: self._refreshing.pop(link, None))
+        return await asyncio.shield(task)
+
+    async def _walk(self, served: Served, link: Link) -> bool:
+        self._stale.discard(link)
+        try:
+            differs = await self.catalogs.walk(served, link)
+        except BaseException:
+            self._stale.add(link)
+            raise
+        self._listed_at[link] = self.now()
+        if differs:
+            self.names.changed()
+        return differs
+
+    def tell_changed(self, served: Served | None, method: str) -> None:
+        """What is served changed: tell the sessions that see it. `None`: of any server."""
+        for session in list(self.sessions):
+            if served is None or any(other.server.identity == served.server.identity for other in session.servers()):
+                changed(session, method)
+
+    def resolved_again(self) -> None:
+        """Trust, labels, pins or policy changed: every list may read otherwise now."""
+        self._rendered.clear()
+        self.names.changed()
+        self.tell_changed(None, "notifications/tools/list_changed")
+
+    def restart_servers(self) -> None:
+        """The configuration was read again: links to configured servers are opened anew at the next call."""
+        own = {session.id for session in self.sessions if session.has_own_server}
+        self.links.release(lambda owner: len(owner) < 2 or owner[1] not in own)
+
+    def links_of(self, session: Session) -> list[Link]:
+        """The open links that serve only this session."""
+        return [link for owner, link in self.links.all() if len(owner) > 1 and owner[1] == session.id]
+
+    def _server_said(self, served: Served, owner: Owner, link: Link, message: Message) -> None:
+        """A notification outside any call."""
+        if message.method == "notifications/tools/list_changed":
+            # Nothing is told before the new list is pinned and judged; calls wait for it meanwhile.
+            self._stale.add(link)
+            self.spawn(self._refresh_quietly(served, link))
+            return
+        for session in list(self.sessions):
+            mine = owner[1] == session.id if len(owner) > 1 else any(s.name == served.name for s in session.servers())
+            if not mine:
+                continue
+            if message.method in ("notifications/prompts/list_changed", "notifications/resources/list_changed"):
+                self.names.changed()
+                changed(session, message.method)
+            elif message.method in ("notifications/message", "notifications/resources/updated") and session.ready:
+                raw = bridge.notification_to(session.modern, message.method, message.params)
+                if raw is not None and not session.modern:
+                    session.transport.notify(raw)
+
+    async def _refresh_quietly(self, served: Served, link: Link) -> None:
+        try:
+            if await self._refresh(served, link):
+                self.tell_changed(served, "notifications/tools/list_changed")
+        except EarnestError as error:
+            self.log(f"[{served.name}] {error}")
+
+    def rendered(self, tool: Tool, alias: str) -> bytes:
+        """A tool as served; kept while its profile and pin stay as they are."""
+        key = (id(tool), alias)
+        mark = hash((tool.profile, tool.state, tool.pin))
+        known = self._rendered.get(key)
+        if known is not None and known[0] == mark:
+            return known[1]
+        if len(self._rendered) > 20_000:
+            self._rendered.clear()
+        raw = render(tool, alias)
+        self._rendered[key] = (mark, raw)
+        return raw
+
+    # calls
+
+    def enter(self, relay: Relay) -> EarnestError | None:
+        """Count a call in; the limit it would break, if any."""
+        limits = self.settings.limits
+        client, server = relay.session.client.name, relay.served.name if relay.served is not None else ""
+        if self._by_client.get(client, 0) >= limits.in_flight_per_client:
+            return EarnestError("E1703", f"too many calls in flight ([limits] in_flight_per_client = {limits.in_flight_per_client})")
+        if self._by_server.get(server, 0) >= limits.in_flight_per_server:
+            return EarnestError("E1704", f"too many calls in flight ([limits] in_flight_per_server = {limits.in_flight_per_server})")
+        self._by_client[client] = self._by_client.get(client, 0) + 1
+        self._by_server[server] = self._by_server.get(server, 0) + 1
+        relay.session.relays[relay.kept] = relay
+        self.relays.add(relay)
+        return None
+
+    def leave(self, relay: Relay) -> None:
+        """Count a call out."""
+        if relay not in self.relays:
+            return
+        self.relays.discard(relay)
+        relay.session.relays.pop(relay.kept, None)
+        for counts, name in (
+            (self._by_client, relay.session.client.name),
+            (self._by_server, relay.served.name if relay.served is not None else ""),
+        ):
+            left = counts.get(name, 1) - 1
+            if left:
+                counts[name] = left
+            else:
+                counts.pop(name, None)
+
+    def queue(self, relay: Relay) -> None:
+        """Send a call after this tick's decision records are with the operating system."""
+        self._queue.append(relay)
+        self.flush_soon()
+
+    def flush_soon(self) -> None:
+        """Write what was recorded, at the end of this tick."""
+        if not self._flushing:
+            self._flushing = True
+            self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        queue, self._queue = self._queue, []
+        try:
+            self.records.flush()
+        except EarnestError as error:
+            self.log(str(error))
+            for relay in queue:
+                if not relay.done:
+                    relay.unavailable(error)
+            return
+        for relay in queue:
+            relay.send()
+
+    def asked(self, approval: Approval) -> None:
+        """A call waits for a person."""
+        self.on_asked(approval)
+

@@ -1,0 +1,148 @@
+"""Opening words: `initialize`, `server/discover`, `ping`, the log level.
+
+On the route of one server its own hello goes on, with what earnest has a reason to change: the version that was agreed, the
+instructions that are pinned. On routes of many servers earnest speaks for itself, at once: no server is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.gateway.outlet import Outlet
+from earnest.protocol import bridge, calls, envelope
+from earnest.protocol.envelope import Message, WireError
+from earnest.upstream.base import Link
+from earnest.upstream.opening import LEGACY, LEGACY_VERSIONS, MODERN, OWN_INFO, string
+
+if TYPE_CHECKING:
+    from earnest.gateway.served import Served
+    from earnest.gateway.session import Session
+
+UNAVAILABLE: Final = -31003
+CACHE: Final = {"ttlMs": b"0", "cacheScope": b'"private"'}
+"""What earnest says of caching: nobody but the client itself, and no longer than it asks (lists may tighten at any time)."""
+
+_SUPPORTED: Final = b'["%b"]' % b'","'.join(v.encode() for v in (MODERN, *LEGACY_VERSIONS))
+_MANY: Final = b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
+_MANY_INSTRUCTIONS: Final = "Tools of several servers, each under its server's name."
+
+
+def answer(session: Session, message: Message, outlet: Outlet) -> None:
+    """Answer a lifecycle request. Raises `WireError` for params that are none."""
+    if message.method == "ping":
+        outlet.finish(envelope.result(message.id, b"{}"))
+    elif message.method == "initialize":
+        _read_initialize(session, message)
+        session.gateway.spawn(_answer_hello(session, message, outlet))
+    elif message.method == "server/discover":
+        session.gateway.spawn(_answer_hello(session, message, outlet))
+    else:
+        raise WireError(envelope.METHOD_NOT_FOUND, f"unknown method {message.method!r}", http_status=404)
+
+
+def set_level(session: Session, message: Message, outlet: Outlet) -> None:
+    """`logging/setLevel`: passed to the servers of the route that are open, and answered here."""
+    for link in session.gateway.links_of(session):
+        if not link.hello.modern and b'"logging"' in link.hello.capabilities:
+            session.gateway.spawn(_pass_level(link, message.params))
+    outlet.finish(envelope.result(message.id, b"{}"))
+
+
+async def _pass_level(link: Link, params: bytes) -> None:
+    try:
+        await link.ask("logging/setLevel", params)
+    except EarnestError:
+        pass  # a level is a wish; a server that ignores it is no reason to fail anything
+
+
+def _read_initialize(session: Session, message: Message) -> None:
+    params = calls.read_params(message.params)
+    wanted = calls.text(params, "protocolVersion")
+    capabilities = params.get("capabilities", b"{}")
+    if capabilities[:1] != b"{":
+        raise WireError(envelope.INVALID_PARAMS, "capabilities must be an object")
+    session.version = wanted if wanted in LEGACY_VERSIONS else LEGACY
+    session.capabilities = capabilities
+    info = params.get("clientInfo", b"")
+    session.info = info if info[:1] == b"{" else OWN_INFO
+
+
+async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> None:
+    if session.route.kind != "server":
+        for served in session.servers():
+            session.gateway.spawn(session.gateway.wake(session, served))
+        outlet.finish(envelope.result(message.id, _many(session)))
+        return
+    servers = session.servers()
+    try:
+        if not servers:
+            raise EarnestError("E1211", f"there is no server {session.route.name!r}", "See `earnest doctor`.")
+        link = await session.gateway.prepare(session, servers[0])
+    except EarnestError as error:
+        outlet.finish(envelope.error(message.id, UNAVAILABLE, f"{error.message}. {error.remedy}".strip()))
+        return
+    result = _modern_hello(link, servers[0]) if session.modern else _legacy_hello(session, link, servers[0])
+    outlet.finish(envelope.result(message.id, result))
+
+
+def _many(session: Session) -> bytes:
+    if session.modern:
+        return canonical.build(
+            {
+                "resultType": b'"complete"',
+                "supportedVersions": _SUPPORTED,
+                "capabilities": _MANY,
+                "instructions": string(_MANY_INSTRUCTIONS),
+                **CACHE,
+                "_meta": b'{"io.modelcontextprotocol/serverInfo":%b}' % OWN_INFO,
+            }
+        )
+    return b'{"protocolVersion":%b,"capabilities":%b,"serverInfo":%b,"instructions":%b}' % (
+        string(session.version),
+        _MANY,
+        OWN_INFO,
+        string(_MANY_INSTRUCTIONS),
+    )
+
+
+def _instructed(members: dict[str, bytes], served: Served) -> None:
+    """The pinned instructions in place of what the server says now, where they differ."""
+    pinned = served.server.instructions
+    if not pinned:
+        members.pop("instructions", None)
+    elif members.get("instructions") is None or calls.text(members, "instructions") != pinned:
+        members["instructions"] = string(pinned)
+
+
+def _modern_hello(link: Link, served: Served) -> bytes:
+    hello = link.hello
+    if hello.modern:
+        members = canonical.members(hello.raw)
+    else:
+        members = {"resultType": b'"complete"', "capabilities": bridge.server_capabilities_to(True, hello.capabilities)}
+        if hello.instructions:
+            members["instructions"] = string(hello.instructions)
+        members["_meta"] = b'{"io.modelcontextprotocol/serverInfo":%b}' % (hello.server_info or OWN_INFO)
+    members["supportedVersions"] = _SUPPORTED
+    members.update(CACHE)
+    _instructed(members, served)
+    return canonical.build(members)
+
+
+def _legacy_hello(session: Session, link: Link, served: Served) -> bytes:
+    hello = link.hello
+    if hello.modern:
+        members = {
+            "protocolVersion": string(session.version),
+            "capabilities": bridge.server_capabilities_to(False, hello.capabilities),
+            "serverInfo": hello.server_info or b'{"name":%b,"version":"0"}' % string(served.name),
+        }
+        if hello.instructions:
+            members["instructions"] = string(hello.instructions)
+    else:
+        members = canonical.members(hello.raw)
+        session.version = hello.version
+    _instructed(members, served)
+    return canonical.build(members)

@@ -1,0 +1,251 @@
+"""Lists as a client sees them, the way back from a name to its server, and news of changes.
+
+A list is a rendering of the catalog (law 4): the same entries that calls are judged by, with resolved hints in `annotations` so
+that any client that honours hints honours checked ones. What a view hides is counted in `_meta`, with reasons and without names,
+so that an empty list never passes for a server without tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from earnest.core import canonical
+from earnest.core.decide import PinState
+from earnest.core.errors import EarnestError
+from earnest.core.hints import WIRE_NAMES
+from earnest.core.profile import NAMES
+from earnest.gateway.lifecycle import CACHE
+from earnest.gateway.outlet import Outlet
+from earnest.gateway.served import Served
+from earnest.pdp.catalog import Tool
+from earnest.protocol import calls, envelope
+from earnest.protocol.envelope import Message, WireError
+from earnest.protocol.methods import Method
+from earnest.upstream.opening import LISTS, pages, string
+
+if TYPE_CHECKING:
+    from earnest.gateway.session import Session
+
+PROFILE_META: Final = "dev.earnest/profile"
+HIDDEN_META: Final = "dev.earnest/hidden"
+SUBSCRIPTION_META: Final = "io.modelcontextprotocol/subscriptionId"
+
+CHANGES: Final = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+_NEEDS: Final = {
+    "tools/list": b'"tools"',
+    "prompts/list": b'"prompts"',
+    "resources/list": b'"resources"',
+    "resources/templates/list": b'"resources"',
+}
+
+
+def render(tool: Tool, alias: str) -> bytes:
+    """A tool as it is served: its own bytes, the resolved hints, the basis and the original annotations in `_meta`."""
+    members = canonical.members(tool.definition)
+    if alias != tool.name:
+        members["name"] = string(alias)
+    old = members.get("annotations", b"null")
+    annotations = canonical.members(old) if old[:1] == b"{" else {}
+    for wire, name in WIRE_NAMES.items():
+        annotations[wire] = b"true" if tool.profile.get(name).value else b"false"
+    members["annotations"] = canonical.build(annotations)
+    told: dict[str, object] = {name: _told(tool, name) for name in NAMES}
+    told["pin"] = tool.pin
+    if tool.state is not PinState.HOLDS:
+        told["pinState"] = tool.state.value
+    if old != b"null":
+        told["claimed"] = msgspec.Raw(old)
+    meta = members.get("_meta", b"null")
+    inner = canonical.members(meta) if meta[:1] == b"{" else {}
+    inner[PROFILE_META] = msgspec.json.encode(told)
+    members["_meta"] = canonical.build(inner)
+    return canonical.build(members)
+
+
+def _told(tool: Tool, name: str) -> dict[str, object]:
+    value = tool.profile.get(name)
+    return {"value": value.value, "basis": value.basis.value}
+
+
+async def answer(session: Session, message: Message, method: Method, outlet: Outlet) -> None:
+    """Answer a list request with all pages of all servers of the route in one."""
+    try:
+        params = calls.read_params(message.params)
+        if params.get("cursor", b"null") != b"null":
+            raise WireError(envelope.INVALID_PARAMS, "unknown cursor: lists come whole")
+        members = await (_tools(session) if message.method == "tools/list" else _others(session, message.method))
+    except WireError as error:
+        outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data))
+        return
+    except EarnestError as error:
+        outlet.finish(envelope.error(message.id, -31003, error.message))
+        return
+    if session.modern:
+        members = {"resultType": b'"complete"', **members, **CACHE}
+    outlet.finish(envelope.result(message.id, canonical.build(members)))
+
+
+async def _tools(session: Session) -> dict[str, bytes]:
+    single = session.route.kind == "server"
+    hidden: Counter[str] = Counter()
+    items: list[bytes] = []
+    served_tools = await _ready(session, refresh=True, hidden=hidden)
+    aliases = None if single else session.gateway.names.tools(session)
+    for served in served_tools:
+        for tool in served.server.tools.values():
+            if not tool.definition or (tool.state is PinState.UNSEEN and not tool.offered):
+                hidden["not served: its definition cannot be read in one way"] += 1
+                continue
+            reason = session.hidden(served, tool)
+            if reason:
+                hidden[reason] += 1
+                continue
+            alias = tool.name if aliases is None else aliases.of[served.name, tool.name]
+            items.append(session.gateway.rendered(tool, alias))
+    members = {"tools": b"[%b]" % b",".join(items)}
+    if hidden:
+        members["_meta"] = canonical.build({HIDDEN_META: msgspec.json.encode(_counts(hidden))})
+    return members
+
+
+def _counts(hidden: Counter[str]) -> dict[str, object]:
+    return {"count": sum(hidden.values()), "reasons": dict(hidden)}
+
+
+async def _others(session: Session, method: str) -> dict[str, bytes]:
+    """Prompts, resources and templates: the servers' own objects, names made unique where there are several servers."""
+    single = session.route.kind == "server"
+    hidden: Counter[str] = Counter()
+    items: list[bytes] = []
+    pending: list[tuple[Served, list[bytes]]] = []
+    for served in await _ready(session, refresh=False, hidden=hidden):
+        link = session.gateway.ready(session, served)
+        if link is None or _NEEDS[method] not in link.hello.capabilities:
+            continue
+        try:
+            found = [item async for item in pages(link, method)]
+        except EarnestError:
+            if single:
+                raise
+            hidden[f"server {served.name} failed"] += 1
+            continue
+        if single:
+            items.extend(found)
+        else:
+            session.gateway.names.learn(session, served, method, found)
+            pending.append((served, found))
+    session.gateway.names.walked(session, method)
+    for served, found in pending:
+        items.extend(session.gateway.names.relabelled(session, served, method, item) for item in found)
+    members = {LISTS[method]: b"[%b]" % b",".join(items)}
+    if hidden:
+        members["_meta"] = canonical.build({HIDDEN_META: msgspec.json.encode(_counts(hidden))})
+    return members
+
+
+async def learn(session: Session, wanted: tuple[str, ...]) -> None:
+    """Walk the lists that a call on a route of several servers needs to find its server."""
+    for method in wanted:
+        await _others(session, method)
+
+
+async def ready_all(session: Session) -> None:
+    """Have the tools of all servers of a route of several walked; those that fail are left out."""
+    await _ready(session, refresh=False, hidden=Counter())
+
+
+async def _ready(session: Session, *, refresh: bool, hidden: Counter[str]) -> list[Served]:
+    """The servers of the route that can be reached, their tools walked. One that fails takes none of the others down."""
+    servers = session.servers()
+    single = session.route.kind == "server"
+    if single and not servers:
+        raise EarnestError("E1211", f"there is no server {session.route.name!r}")
+    found = await asyncio.gather(
+        *(session.gateway.prepare(session, served, refresh=refresh) for served in servers), return_exceptions=True
+    )
+    ready: list[Served] = []
+    for served, outcome in zip(servers, found, strict=True):
+        if isinstance(outcome, EarnestError):
+            if single:
+                raise outcome
+            hidden[f"server {served.name} is not available"] += 1
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            ready.append(served)
+    return ready
+
+
+def locate(session: Session, method: Method, subject: calls.Subject | None) -> tuple[Served, str]:
+    """The server and its own name for what a client named. Raises `WireError` where nothing is meant by it."""
+    servers = session.servers()
+    name = subject.name if subject is not None else ""
+    if session.route.kind == "server":
+        if not servers:
+            raise WireError(envelope.INVALID_PARAMS, f"there is no server {session.route.name!r}")
+        return servers[0], name
+    pair = session.gateway.names.owner(session, method, subject.kind if subject is not None else "", name)
+    if pair is not None:
+        for served in servers:
+            if served.name == pair[0]:
+                return served, pair[1]
+    raise WireError(envelope.INVALID_PARAMS, f"unknown {method.kind} {name[:200]!r}")
+
+
+class Listening:
+    """One `subscriptions/listen` stream of a modern client."""
+
+    def __init__(self, session: Session, id: bytes, outlet: Outlet, wanted: frozenset[str]) -> None:
+        self._session = session
+        self._id = id
+        self._outlet = outlet
+        self.wanted = wanted
+        """Notification methods the client asked for and earnest honours."""
+
+    def tell(self, method: str, params: bytes = b"{}") -> None:
+        """Pass one notification on, under this subscription's id."""
+        if method in self.wanted:
+            self._outlet.send(envelope.notification(method, calls.with_meta(params or b"{}", SUBSCRIPTION_META, self._id)))
+
+    def gone(self) -> None:
+        """The client closed the stream."""
+        self._outlet.abandon()
+
+    def end(self) -> None:
+        """The client left, or the daemon is about to."""
+        meta = canonical.build({SUBSCRIPTION_META: self._id})
+        self._outlet.finish(envelope.result(self._id, b'{"resultType":"complete","_meta":%b}' % meta))
+
+
+def listen(session: Session, message: Message, outlet: Outlet, kept: bytes) -> None:
+    """Open a subscription stream: acknowledge what is honoured (list changes), then tell."""
+    params = calls.read_params(message.params)
+    wanted = calls.read_object(params.get("notifications", b"{}"), "notifications")
+    honoured = {name: b"true" for name in CHANGES if wanted.get(name) == b"true"}
+    stream = Listening(session, message.id, outlet, frozenset(CHANGES[name] for name in honoured))
+    session.listening[kept] = stream
+    told = canonical.build({"notifications": canonical.build(honoured)})
+    outlet.send(
+        envelope.notification(
+            "notifications/subscriptions/acknowledged", calls.with_meta(told, SUBSCRIPTION_META, message.id)
+        )
+    )
+
+
+def changed(session: Session, method: str) -> None:
+    """Tell a session that a list changed, in the way of its era."""
+    if session.modern:
+        for listening in session.listening.values():
+            listening.tell(method)
+    elif session.ready:
+        session.transport.notify(envelope.notification(method))
+
+

@@ -1,0 +1,60 @@
+"""The operator's refinements of a tool by its arguments, as functions: conditions, enumerations, SQL, HTTP methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from earnest.config.policy.lower import condition
+from earnest.config.sections import RefineRule, ToolLabels
+from earnest.core.expr import ConditionError, evaluate
+from earnest.core.profile import Labels, entailed
+from earnest.pdp.catalog import Refined, Refiner
+from earnest.refine import registry
+from earnest.refine.enumeration import Case, EnumerationRule
+from earnest.refine.http import HttpRule
+from earnest.refine.refinement import WORST_LABELS
+from earnest.refine.sql import SqlRule
+
+
+def refiners_of(labels: ToolLabels) -> list[Refiner]:
+    """One function for each rule. Raises E11xx for a condition that is none."""
+    return [_refiner(rule) for rule in labels.refine]
+
+
+def _refiner(rule: RefineRule) -> Refiner:
+    if rule.kind == "when":
+        return _condition(rule)
+    built: registry.RefineRule
+    if rule.kind == "enum":
+        built = EnumerationRule(rule.argument, tuple(Case(value, rule.labels) for value in rule.values))
+    elif rule.kind == "sql":
+        built = SqlRule(rule.argument, rule.dialect, rule.functions, rule.source)
+    else:
+        built = HttpRule(rule.argument, source=rule.source)
+
+    def look(arguments: Mapping[str, object]) -> Refined | None:
+        found = registry.refine(built, arguments)
+        return Refined(found.labels, found.why, True) if found is not None else None
+
+    return look
+
+
+def _condition(rule: RefineRule) -> Refiner:
+    tree = condition(rule.when)
+    labels = entailed(rule.labels)
+
+    def look(arguments: Mapping[str, object]) -> Refined | None:
+        scope: dict[str, Any] = {"args": arguments}
+        try:
+            matched = evaluate(tree, {}, scope)
+        except ConditionError as error:
+            # What a rule was asked to look at and cannot is taken at its worst, as with every refiner.
+            return Refined(_raising(labels), f"{rule.when} could not be evaluated: {error.message}", True)
+        return Refined(labels, f"{rule.when} ({rule.source})", True) if matched is True else None
+
+    return look
+
+
+def _raising(labels: Labels) -> Labels:
+    return WORST_LABELS if labels.read_only is False or labels.destructive is True else Labels(source=labels.source)

@@ -1,0 +1,623 @@
+"""What the command line asks of the daemon.
+
+Reading operations answer anyone of the same user. Those that raise trust, write a label, accept a pin, answer an ask or endorse
+(law 9) are a person's: the command line runs them only at a terminal, and the daemon refuses them to anything that descends from a
+connected client or from a server of its own, because then a model may have typed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from earnest.core import canonical, pin
+from earnest.core.decide import PinState
+from earnest.core.errors import EarnestError
+from earnest.core.flow import Key, names
+from earnest.core.profile import NAMES, NOTHING, Labels, Trust
+from earnest.core.verdict import Verdict
+from earnest.gateway.client import Route
+from earnest.gateway.served import Served
+from earnest.gateway.session import Session
+from earnest.pdp.catalog import INSTRUCTIONS, SavedPin, Server, Tool
+from earnest.pdp.engine import steering_digest
+from earnest.pdp.facts import Question
+from earnest.pdp.persist import CallValues, KeptPins, key_text
+from earnest.protocol import methods
+from earnest.store.base import Approval, OperatorLabel
+from earnest.store.base import Endorsement as EndorsementRow
+
+if TYPE_CHECKING:
+    from earnest.gateway.app import App
+    from earnest.gateway.process.application import Op
+    from earnest.gateway.process.control import ControlPeer
+
+
+
+class _NoTransport:
+    """The transport of a session that only looks."""
+
+    def notify(self, message: bytes) -> None:
+        pass
+
+    def begin(self, id: bytes) -> None:
+        pass
+
+
+def operations(app: App) -> Mapping[str, Op]:
+    """All operations, by name."""
+    ops = Operations(app)
+    return {name[3:].replace("_", "-"): getattr(ops, name) for name in dir(ops) if name.startswith("op_")}
+
+
+def _person(peer: ControlPeer, what: str) -> None:
+    if peer.by_model:
+        raise EarnestError(
+            "E1604",
+            f"{what} takes a person at a terminal of their own; this command was started from inside an MCP client or server",
+            "Run it in a terminal that no MCP client has started.",
+            exit_code=1,
+        )
+
+
+class Operations:
+    """One method for each operation: `op_NAME(request, peer)`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    # looking
+
+    async def op_status(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """What runs."""
+        app = self._app
+        return {
+            "config": app.ctx.config,
+            "instance": app.ctx.instance,
+            "preset": app.world.settings.preset,
+            "policy_sha256": app.engine.policy.sha256,
+            "address": f"http://{app.listener.address[0]}:{app.listener.address[1]}" if app.listener is not None else "",
+            "clients": sorted({s.client.name for s in app.gateway.sessions}),
+            "sessions": len(app.gateway.sessions),
+            "calls": len(app.gateway.relays),
+            "waiting": len(app.approvals.listed()),
+            "servers": [self._server_line(s.server) for s in app.world.catalogs.served()],
+            "broken": {name: str(error) for name, error in app.world.catalogs.broken.items()},
+            "views": sorted(app.world.settings.views),
+            "receipts": {"writer": app.receipts.writer, "records": app.receipts.seq, "head": app.receipts.head},
+            "receipts_problem": str(app.receipts.problem) if app.receipts.problem is not None else "",
+        }
+
+    def _server_line(self, server: Server) -> dict[str, Any]:
+        return {
+            "name": server.name,
+            "identity": server.identity,
+            "display": server.display,
+            "trust": server.trust.value,
+            "trust_source": server.trust_source,
+            "tools": len(server.tools),
+            "listed": server.listed,
+        }
+
+    async def op_tools(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """The tools of one server or of all, resolved; starts what is not running."""
+        found = []
+        for served in await self._look(request, peer):
+            server = served.server
+            found.append({"server": self._server_line(server), "tools": [self._tool(tool) for tool in server.tools.values()]})
+        return found
+
+    def _tool(self, tool: Tool) -> dict[str, Any]:
+        return {
+            "name": tool.name,
+            "title": tool.title,
+            "raw": {name: tool.claims.get(name) for name in NAMES[:4]},
+            "malformed": list(tool.claims.malformed),
+            "profile": {
+                name: {"value": v.value, "basis": v.basis.value, "source": v.source}
+                for name in NAMES
+                for v in (tool.profile.get(name),)
+            },
+            "pin": tool.pin,
+            "pin_state": tool.state.value,
+            "description": _description(tool.definition),
+        }
+
+    async def _look(self, request: dict[str, Any], peer: ControlPeer) -> list[Served]:
+        """Servers named (or all), opened and walked. A broken one raises if it was named."""
+        app = self._app
+        name = request.get("server")
+        session = self._session(peer)
+        servers = session.servers()
+        if name is not None:
+            servers = [s for s in servers if s.name == name] or app.world.catalogs.by_name(name)
+            if not servers:
+                broken = app.world.catalogs.broken.get(name)
+                if broken is not None:
+                    raise broken
+                raise EarnestError("E1211", f"there is no server {name!r}", "`earnest doctor` lists what is configured.")
+        found = []
+        try:
+            for served in servers:
+                if not served.server.listed or request.get("refresh"):
+                    await app.gateway.prepare(session, served, refresh=True)
+                found.append(served)
+        finally:
+            app.gateway.forget(session)
+        return found
+
+    def _session(self, peer: ControlPeer) -> Session:
+        from earnest.gateway.client import Client
+
+        client = Client("earnest", f"user:{peer.uid}", (f"user:{peer.uid}", f"terminal:{peer.pid}"))
+        return Session(
+            self._app.gateway, client, Route("all"), _NoTransport(), id=self._app.new_id("s"), modern=True
+        )
+
+    async def op_explain(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """What would be decided of a call, and why; nothing is recorded and nothing runs."""
+        app = self._app
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        server = served.server
+        subject = str(request["tool"])
+        method = methods.lookup(str(request.get("method") or "tools/call"), "modern")
+        if method is None:
+            raise EarnestError("E1005", f"{request.get('method')!r} is no method a client calls")
+        if method.name == "tools/call":
+            tool = server.tools.get(subject) or server.unknown(subject)
+        else:
+            tool = server.method(method.name, method.claims)
+        key = self._key(request.get("conversation"), peer)
+        settings = app.world.settings.client(str(request.get("client") or ""))
+        raw = request.get("arguments", "{}")
+        question = Question(
+            server=server,
+            tool=tool,
+            method=method.name,
+            subject=subject,
+            arguments=raw.encode(),
+            client=settings.name,
+            client_asks=settings.asks_person,
+            ask_host=settings.ask_host,
+            principal=f"user:{peer.uid}",
+            key=key,
+            cwd=served.cwd,
+        )
+        judged = app.engine.judge(question)
+        known = tool.name in server.tools or tool.is_method
+        return {
+            "decision": judged.verdict.word,
+            "reasons": [{"rule": r.rule, "text": r.text, "verdict": r.verdict.word} for r in judged.reasons],
+            "remedies": [{"text": r.text, "command": r.command} for r in judged.remedies],
+            "profile": {
+                name: {"value": v.value, "basis": v.basis.value, "source": v.source}
+                for name in NAMES
+                for v in (judged.profile.get(name),)
+            },
+            "claims": {name: tool.claims.get(name) for name in NAMES[:4]},
+            "server": self._server_line(server),
+            "listed": known,
+            "pin": tool.pin,
+            "pin_state": tool.state.value,
+            "judged_as": judged.judged_as,
+            "labels": list(names(judged.labels_before)),
+            "policy_sha256": judged.policy_sha256,
+            "observed": (judged.verdict is not Verdict.DENY and [r.rule for r in judged.reasons if r.verdict is not Verdict.ALLOW]) or [],
+        }
+
+    def _key(self, text: Any, peer: ControlPeer) -> Key:
+        if not text:
+            return (f"user:{peer.uid}", f"terminal:{peer.pid}")
+        key = tuple(str(text).split("/"))
+        if key not in self._app.conversations:
+            raise EarnestError("E1606", f"there is no conversation {text!r}", "`earnest conversation list` shows them.")
+        return key
+
+    # trust
+
+    async def op_trust(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Set a server's trust; what its tools show now becomes what was shown."""
+        _person(peer, "changing trust")
+        app = self._app
+        trust = Trust(request["trust"])
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        server = served.server
+        before = server.trust
+        shown = request.get("pins")
+        if shown is not None and shown != {tool.name: tool.pin for tool in server.tools.values()}:
+            raise EarnestError(
+                "E1605", "the server's tools changed while they were being shown", "Run the command again.", exit_code=1
+            )
+        if trust is not Trust.UNTRUSTED:
+            self._accept(server, list(server.tools))
+        app.world.catalogs.set_trust(server.identity, trust)
+        for other in app.gateway.overlays.values():
+            other.set_trust(server.identity, trust)
+        receipt = app.records.event(
+            "trust",
+            f"{server.name} went from {before.value} to {trust.value}",
+            principal=f"user:{peer.uid}",
+            server=server.name,
+            identity=server.identity,
+        )
+        app.gateway.resolved_again()
+        return {"server": self._server_line(server), "receipt": receipt}
+
+    def _accept(self, server: Server, tools: list[str]) -> list[str]:
+        """Take the definitions offered now as seen."""
+        app = self._app
+        book = KeptPins(app.store)
+        now = app.wall()
+        taken: list[SavedPin] = []
+        for name in tools:
+            tool = server.tools.get(name)
+            if tool is None or tool.state is PinState.REFUSED:
+                continue
+            taken.append(SavedPin(name, pin.pin(tool.offered), tool.offered, b"", now))
+        if server.instructions_pending:
+            text = server.instructions_pending
+            taken.append(SavedPin(INSTRUCTIONS, pin.text_pin(text), text.encode(), b"", now))
+        book.save_pins(server.identity, taken)
+        self._compare(server.identity)
+        return [saved.tool for saved in taken if saved.tool != INSTRUCTIONS]
+
+    def _compare(self, identity: str) -> None:
+        app = self._app
+        for catalogs in (app.world.catalogs, *app.gateway.overlays.values()):
+            catalogs.compare_again(identity)
+
+    # labels
+
+    async def op_labels(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """All operator labels, of the store and of the file."""
+        app = self._app
+        rows = app.store.operator_labels()
+        by_identity = {row.identity: row.name for row in app.store.servers()}
+        return [
+            {
+                "server": by_identity.get(row.identity, row.identity),
+                "tool": row.tool,
+                "labels": _said(msgspec.json.decode(row.labels, type=Labels)),
+                "pin": row.pin,
+                "source": "store",
+            }
+            for row in rows
+        ] + [
+            {"server": found.server, "tool": found.tool, "labels": _said(found.labels), "pin": found.pin, "source": found.source}
+            for found in app.world.settings.labels
+        ]
+
+    async def op_label(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Say something of a tool as the operator, for its present pin; values that are null take a statement back."""
+        _person(peer, "writing a label")
+        app = self._app
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        server = served.server
+        name = str(request["tool"])
+        tool = server.tools.get(name) or server.methods.get(name)
+        if tool is None:
+            known = ", ".join(sorted(server.tools)[:20])
+            raise EarnestError("E1607", f"{server.name} has no tool {name!r}", f"It has: {known}")
+        row = app.store.operator_label(server.identity, name)
+        old = msgspec.json.decode(row.labels, type=Labels) if row is not None and row.pin == tool.pin else NOTHING
+        said = {n: v for n in NAMES if (v := old.get(n)) is not None}
+        for label, value in dict(request["values"]).items():
+            if label not in NAMES:
+                raise EarnestError("E1607", f"{label!r} is no label", f"Labels are: {', '.join(NAMES)}")
+            if value is None:
+                said.pop(label, None)
+            else:
+                said[label] = bool(value)
+        labels = Labels(**said, source=f"operator label for {server.name}/{name}")
+        if said:
+            app.store.put_operator_label(
+                OperatorLabel(server.identity, name, tool.pin, msgspec.json.encode(labels).decode(), labels.source, app.wall())
+            )
+        else:
+            app.store.drop_operator_label(server.identity, name)
+        receipt = app.records.event(
+            "label",
+            f"{server.name}/{name} is now labelled {_said(labels) or 'with nothing'}",
+            principal=f"user:{peer.uid}",
+            server=server.name,
+            tool=name,
+            pin=tool.pin,
+        )
+        self._resolve(server.identity)
+        return {"labels": _said(labels), "pin": tool.pin, "receipt": receipt, "tool": self._tool(tool)}
+
+    def _resolve(self, identity: str) -> None:
+        app = self._app
+        for catalogs in (app.world.catalogs, *app.gateway.overlays.values()):
+            catalogs.resolve_again(identity)
+        app.gateway.resolved_again()
+
+    # pins
+
+    async def op_pins(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Pins of one server or of all, with what waits for a person."""
+        found = []
+        for served in await self._look(request, peer):
+            server = served.server
+            for tool in server.tools.values():
+                found.append(
+                    {
+                        "server": server.name,
+                        "tool": tool.name,
+                        "pin": tool.pin,
+                        "state": tool.state.value,
+                        "changes": pin.render(tool.difference) if tool.difference is not None else [],
+                        "offered": tool.offered.decode() if tool.state is PinState.UNSEEN else "",
+                    }
+                )
+            if server.instructions_pending:
+                changed = pin.text_difference(server.instructions, server.instructions_pending)
+                found.append(
+                    {
+                        "server": server.name,
+                        "tool": "(instructions)",
+                        "pin": pin.text_pin(server.instructions),
+                        "state": "loosened",
+                        "changes": pin.render(changed),
+                        "offered": "",
+                    }
+                )
+        return found
+
+    async def op_pins_accept(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Accept what is offered now, for the tools named or all that wait."""
+        _person(peer, "accepting a pin")
+        app = self._app
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        server = served.server
+        wanted = request.get("tools") or [
+            t.name for t in server.tools.values() if t.state in (PinState.LOOSENED, PinState.UNSEEN)
+        ]
+        for name in wanted:
+            if name not in server.tools:
+                raise EarnestError("E1607", f"{server.name} has no tool {name!r}")
+            if server.tools[name].state is PinState.REFUSED:
+                raise EarnestError("E1602", f"{server.name}/{name} has two schemas that differ; it cannot be accepted")
+        taken = self._accept(server, wanted)
+        receipt = app.records.event(
+            "pins-accepted",
+            f"definitions of {server.name} accepted: {', '.join(taken) or 'instructions'}",
+            principal=f"user:{peer.uid}",
+            server=server.name,
+        )
+        app.gateway.resolved_again()
+        return {"accepted": taken, "receipt": receipt}
+
+    async def op_noise(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Mark text inside paths as noise for pins of a server."""
+        _person(peer, "marking noise")
+        app = self._app
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        pattern = str(request["pattern"])
+        pin.text_difference("", "/x", (pattern,))  # refuses a pattern that is none
+        app.store.add_noise(served.server.identity, pattern, app.wall())
+        self._compare(served.server.identity)
+        receipt = app.records.event("noise", f"paths like {pattern} count as noise for {served.name}", server=served.name)
+        app.gateway.resolved_again()
+        return {"receipt": receipt}
+
+    # approvals
+
+    async def op_approvals(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """What waits for a person, or all that is kept."""
+        return [_approval(row) for row in self._app.approvals.listed(bool(request.get("all")))]
+
+    async def op_approvals_watch(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """What waits, and then each new ask as it comes."""
+        app = self._app
+        queue: asyncio.Queue[Approval] = asyncio.Queue()
+        before = app.gateway.on_asked
+        
+        def told(approval: Approval) -> None:
+            before(approval)
+            queue.put_nowait(approval)
+
+        app.gateway.on_asked = told
+        try:
+            for row in app.approvals.listed():
+                await peer.reply(_approval(row))
+            while True:
+                await peer.reply(_approval(await queue.get()))
+        finally:
+            app.gateway.on_asked = before
+
+    async def op_approve(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Answer an ask: once, no, or for this conversation with these destinations."""
+        _person(peer, "answering an ask")
+        app = self._app
+        row = app.approvals.get(str(request["id"]))
+        if row is None:
+            raise EarnestError("E1608", f"there is no ask {request['id']!r}", "`earnest approvals` lists what waits.")
+        answer = str(request["answer"])
+        if answer not in ("once", "no", "conversation"):
+            raise EarnestError("E1608", f"{answer!r} is no answer", "Answer once, no or conversation.")
+        by = f"user:{peer.uid}"
+        receipt = ""
+        if answer == "conversation" and row.state == "pending":
+            receipt = self._endorse_ask(row, by)
+        valid = app.world.settings.asking.valid_s
+        if not app.approvals.decide(row.id, answer != "no", channel="terminal", valid_s=valid, by=by):
+            now = app.approvals.get(row.id)
+            raise EarnestError(
+                "E1609", f"the ask {row.id} is {now.state if now is not None else 'gone'} already; the answer changes nothing", exit_code=1
+            )
+        return {"id": row.id, "answer": answer, "receipt": receipt}
+
+    def _endorse_ask(self, row: Approval, by: str) -> str:
+        prompt = msgspec.json.decode(row.prompt)
+        key = tuple(prompt["conversation"])
+        values = steering_digest(prompt["arguments"].encode(), frozenset(prompt["content_arguments"]))
+        bound = CallValues(
+            prompt["identity"], prompt["tool"], prompt["pin"], values, _steering_text(prompt["arguments"], prompt["content_arguments"])
+        )
+        return self._endorse(key, bound, prompt["server"], by)
+
+    def _endorse(self, key: Key, bound: CallValues, server: str, by: str) -> str:
+        app = self._app
+        receipt = app.records.event(
+            "endorsement",
+            f"{server}/{bound.tool} with {bound.text} is endorsed for this conversation",
+            principal=by,
+            server=server,
+            tool=bound.tool,
+            conversation=key,
+        )
+        row = EndorsementRow(
+            id=app.new_id("e"),
+            conversation=key_text(key),
+            kind="call",
+            values=msgspec.json.encode(bound).decode(),
+            created=app.wall(),
+            receipt=receipt,
+        )
+        app.endorsements.add(row)
+        return receipt
+
+    # conversations
+
+    async def op_conversations(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """All known conversations, with what set their labels."""
+        app = self._app
+        found = []
+        for line in app.conversations.list():
+            key: Key = tuple(cast(list[str], line["key"]))
+            causes = app.conversations.causes(key)
+            found.append(
+                {
+                    **line,
+                    "name": "/".join(key),
+                    "causes": {
+                        names(bit)[0]: {
+                            "first": [msgspec.structs.asdict(cause) for cause in known.first],
+                            "more": known.more,
+                        }
+                        for bit, known in causes.items()
+                    },
+                    "endorsements": [
+                        {"id": row.id, "receipt": row.receipt, **msgspec.json.decode(row.values)}
+                        for row in app.endorsements.listed(key)
+                    ],
+                }
+            )
+        return found
+
+    async def op_conversation_end(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """A person says that a conversation is over: its labels go."""
+        _person(peer, "ending a conversation")
+        app = self._app
+        key = self._key(request["conversation"], peer)
+        labels = names(app.conversations.labels(key))
+        receipt = app.records.event(
+            "conversation-ended",
+            f"labels {', '.join(labels) or '(none)'} of {'/'.join(key)} end by a person's word",
+            principal=f"user:{peer.uid}",
+            conversation=key,
+        )
+        gone = app.conversations.end(key)
+        for session in app.gateway.sessions:
+            app.conversations.open(session.client.key, minted=True)
+        return {"ended": ["/".join(k) for k in gone], "receipt": receipt}
+
+    async def op_conversation_endorse(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """A standing yes for one tool with given steering values, in one conversation."""
+        _person(peer, "endorsing")
+        app = self._app
+        key = self._key(request["conversation"], peer)
+        served = (await self._look({"server": request["server"]}, peer))[0]
+        tool = served.server.tools.get(str(request["tool"]))
+        if tool is None:
+            raise EarnestError("E1607", f"{served.name} has no tool {request['tool']!r}")
+        arguments = str(request["arguments"])
+        canonical.canonical(arguments.encode())
+        text = _steering_text(arguments, sorted(tool.takes_text))
+        bound = CallValues(
+            served.server.identity, tool.name, tool.pin, steering_digest(arguments.encode(), tool.takes_text), text
+        )
+        receipt = self._endorse(key, bound, served.name, f"user:{peer.uid}")
+        return {"receipt": receipt, "values": text}
+
+    # life
+
+    async def op_listen(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Serve HTTP; the address."""
+        address = await self._app.listen(request.get("host"), request.get("port"))
+        return {"address": address, "token_file": f"{self._app.ctx.instance}/token"}
+
+    async def op_hold(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Keep the daemon for as long as the caller is connected, and tell what is asked meanwhile."""
+        app = self._app
+        app.waiting_ops += 1
+        try:
+            await self.op_approvals_watch(request, peer)
+        finally:
+            app.waiting_ops -= 1
+
+    async def op_token(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """The token of a named HTTP client, made where it has none."""
+        return {"token": self._app.tokens.make(str(request["client"]))}
+
+    async def op_reload(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Read the configuration again."""
+        world = self._app.reload()
+        return {"policy_sha256": world.policy.sha256, "servers": list(world.settings.servers)}
+
+    async def op_approve_config(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """A person read a working directory's file and takes it as their own."""
+        _person(peer, "approving a configuration")
+        app = self._app
+        app.store.approve_config(str(request["path"]), str(request["sha256"]), app.wall())
+        receipt = app.records.event("config-approved", f"{request['path']} approved", sha256=str(request["sha256"]))
+        app.found.clear()
+        return {"receipt": receipt}
+
+    async def op_checkpoint(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Write what is buffered and sign the head of the receipts."""
+        app = self._app
+        app.records.flush()
+        app.payloads.flush()
+        app.receipts.checkpoint()
+        return {"seq": app.receipts.seq, "head": app.receipts.head}
+
+
+def _description(definition: bytes) -> str:
+    try:
+        value = msgspec.json.decode(definition, type=dict[str, Any]).get("description", "")
+    except msgspec.MsgspecError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _said(labels: Labels) -> dict[str, bool]:
+    return {name: value for name in NAMES if (value := labels.get(name)) is not None}
+
+
+def _approval(row: Approval) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "state": row.state,
+        "created": row.created,
+        "decided": row.decided,
+        "expires": row.expires,
+        "channel": row.channel,
+        "by": row.by,
+        **msgspec.json.decode(row.prompt, type=dict[str, Any]),
+    }
+
+
+def _steering_text(arguments: str, content: list[str]) -> str:
+    """The values an endorsement is bound to, for a person."""
+    members = canonical.members(arguments.encode() or b"{}")
+    words = [f"{name}={shlex.quote(raw.decode())}" for name, raw in members.items() if name not in content]
+    return " ".join(words) or "no arguments that steer it"
+
+
+

@@ -1,0 +1,102 @@
+"""Receipts of the gateway's calls: the decision before a call goes out, the outcome after it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from earnest.core import receipt
+from earnest.core.profile import Profile
+from earnest.pdp.facts import Judgement
+
+
+class Log(Protocol):
+    """Where records go. `append` gives the record's id and buffers; `flush` hands all to the operating system (E14xx)."""
+
+    def append(self, record: receipt.Record) -> str: ...
+
+    def flush(self) -> None: ...
+
+
+class Payloads(Protocol):
+    """Where payloads stand apart, by digest."""
+
+    def keep(self, kind: Literal["arguments", "result"], sha256: str, data: bytes) -> None: ...
+
+
+class Records:
+    """Writes what `Judgement` and answers say into the log."""
+
+    def __init__(self, log: Log, payloads: Payloads | None, clock: Callable[[], float]) -> None:
+        self._log = log
+        self._payloads = payloads
+        self._clock = clock
+        self._compact: dict[Profile, str] = {}
+
+    def decided(self, judgement: Judgement, decision: Literal["allow", "ask", "deny"]) -> str:
+        """Append the decision record; its id becomes the judgement's."""
+        question = judgement.question
+        profile = self._compact.get(judgement.profile)
+        if profile is None:
+            if len(self._compact) > 10_000:
+                self._compact.clear()
+            profile = self._compact[judgement.profile] = receipt.compact(judgement.profile)
+        judgement.id = self._log.append(
+            receipt.Decision(
+                time=judgement.time,
+                client=question.client,
+                conversation=question.key,
+                server=question.server.name,
+                identity=question.server.identity,
+                method=question.method,
+                tool=question.subject,
+                decision=decision,
+                reasons=judgement.reasons,
+                arguments_sha256=judgement.arguments_sha256,
+                pin=question.tool.pin,
+                policy_sha256=judgement.policy_sha256,
+                labels_before=judgement.labels_before,
+                profile=profile,
+                approval=judgement.approval,
+                endorsement=judgement.endorsement,
+            )
+        )
+        if self._payloads is not None and question.arguments:
+            self._payloads.keep("arguments", judgement.arguments_sha256, question.arguments)
+        return judgement.id
+
+    def finished(self, judgement: Judgement, outcome: str, detail: str = "", result: bytes = b"") -> None:
+        """Append the outcome record of a decided call."""
+        now = self._clock()
+        digest = ""
+        if result:
+            digest = hashlib.sha256(result).hexdigest()
+            if self._payloads is not None:
+                self._payloads.keep("result", digest, result)
+        self._log.append(
+            receipt.Outcome(
+                time=now,
+                decision=judgement.id,
+                outcome=outcome,
+                labels_after=judgement.labels_after,
+                duration_ms=round((now - judgement.time) * 1000, 3),
+                result_sha256=digest,
+                result_bytes=len(result),
+                detail=detail,
+            )
+        )
+
+    def event(self, what: str, text: str, **facts: object) -> str:
+        """Append something other than a call: trust given, a pin accepted, a label lowered. Flushed at once."""
+        known = {name: facts.pop(name) for name in ("principal", "server", "tool", "conversation") if name in facts}
+        record = receipt.Event(
+            time=self._clock(), what=what, text=text, facts={k: str(v) for k, v in facts.items()}, **known  # type: ignore[arg-type]
+        )
+        id = self._log.append(record)
+        self._log.flush()
+        return id
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system. Raises E14xx: then nothing that was decided may go out."""
+        self._log.flush()

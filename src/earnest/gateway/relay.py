@@ -1,0 +1,417 @@
+"""One call on its way: from a client's request to the answer it gets.
+
+The states, and what moves between them:
+
+    begun ──(link and list ready)──> judged ──allow──> queued ──(decision record written)──> sent ──(answer)──> done
+                                        │                 ▲
+                                        ├──ask──> held ───┤ a person's yes
+                                        │          └──────┼──> done: waiting, declined, expired, withdrawn
+                                        └──deny──> done   │
+    at any time: cancelled by the client ──> done; the server is lost ──> done, with whether it may have taken effect
+
+`done` is entered once. A call is sent at most once: nothing here repeats it, whatever happened to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.core.verdict import Verdict
+from earnest.gateway.outlet import Outlet
+from earnest.gateway.served import Served
+from earnest.pdp.catalog import Tool
+from earnest.pdp.facts import Judgement, Question
+from earnest.protocol import asking, bridge, calls, envelope, headers, outcomes
+from earnest.protocol.envelope import Message, WireError
+from earnest.protocol.labels import Facts
+from earnest.protocol.methods import Method
+from earnest.upstream.base import Exchange, Link, Reply
+
+if TYPE_CHECKING:
+    from earnest.gateway.gateway import Gateway
+    from earnest.gateway.session import Session
+
+RECEIPT_META: Final = "dev.earnest/receipt"
+CONVERSATION_META: Final = "dev.earnest/conversation"
+REFUSED: Final = -31001
+WAITING: Final = -31002
+UNAVAILABLE: Final = -31003
+
+
+class Relay:
+    """One call of one client. The handler of its exchange with the server (see `ExchangeHandler`)."""
+
+    __slots__ = (
+        "_exchange",
+        "_link",
+        "answered_form",
+        "arguments",
+        "asked",
+        "continues",
+        "deadline",
+        "declared",
+        "done",
+        "forward",
+        "gateway",
+        "hard_deadline",
+        "headers",
+        "judgement",
+        "kept",
+        "members",
+        "meta",
+        "method",
+        "outlet",
+        "params",
+        "progress_token",
+        "request_id",
+        "served",
+        "session",
+        "state",
+        "subject",
+        "tool",
+        "upstream_state",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        session: Session,
+        message: Message,
+        method: Method,
+        outlet: Outlet,
+        fields: tuple[tuple[str, str], ...] = (),
+        kept: bytes = b"",
+    ) -> None:
+        """`kept`: what the session keeps this request under; its own id where that is unique."""
+        self.gateway = gateway
+        self.session = session
+        self.request_id = message.id
+        self.kept = kept or message.id
+        self.params = message.params
+        self.method = method
+        self.outlet = outlet
+        self.headers = fields
+        self.forward: tuple[tuple[str, str], ...] = ()
+        self.declared: tuple[headers.Declared, ...] = ()
+        self.state = "begun"
+        self.done = False
+        self.served: Served | None = None
+        self.tool: Tool | None = None
+        self.subject = ""
+        self.arguments = b""
+        self.members: dict[str, bytes] = {}
+        self.meta: dict[str, bytes] = {}
+        self.progress_token = b""
+        self.judgement: Judgement | None = None
+        self.asked = ""
+        """The approval this call waits for."""
+        self.continues = ""
+        """The lock of an approved call that this one goes on with (a retry with `inputResponses`)."""
+        self.answered_form = False
+        """The request carries earnest's own sealed state, and perhaps the answer to its question."""
+        self.upstream_state = b""
+        self.deadline = 0.0
+        self.hard_deadline = 0.0
+        self._link: Link | None = None
+        self._exchange: Exchange | None = None
+
+    # begun
+
+    def begin(self) -> None:
+        """Read what is called and get it ready. Raises `WireError` for params that are none."""
+        self.members = calls.read_params(self.params)
+        self.meta = calls.read_object(self.members["_meta"], "_meta") if self.members.get("_meta", b"null") != b"null" else {}
+        self.progress_token = self.meta.get("progressToken", b"")
+        self.served, self.subject = self.session.resolve(self.method, self.members)
+        self.arguments = self._chosen()
+        limit = self.gateway.enter(self)
+        if limit is not None:
+            self.refuse("busy", asking.failed(limit.message, "", self.session.modern), limit.message)
+            return
+        link = self.gateway.ready(self.session, self.served)
+        if link is not None:
+            self.judge(link)
+        else:
+            self.gateway.spawn(self._begin_later())
+
+    async def _begin_later(self) -> None:
+        assert self.served is not None
+        try:
+            link = await self.gateway.prepare(self.session, self.served)
+        except EarnestError as error:
+            if not self.done:
+                self.unavailable(error)
+            return
+        if not self.done:
+            self.judge(link)
+
+    def _chosen(self) -> bytes:
+        """What the client chose in this call, as raw JSON: the arguments of a tool, else all of the params but `_meta`."""
+        if self.method.kind in ("tool", "resolve"):
+            arguments = self.members.get("arguments", b"null")
+            if arguments == b"null":
+                return b"{}"
+            if arguments[:1] != b"{":
+                raise WireError(envelope.INVALID_PARAMS, "arguments must be an object")
+            return arguments
+        rest = {name: raw for name, raw in self.members.items() if name not in ("_meta", "inputResponses", "requestState")}
+        return canonical.build(rest)
+
+    # judged
+
+    def judge(self, link: Link) -> None:
+        """Decide, record the decision, and go where it leads."""
+        assert self.served is not None
+        self._link = link
+        self.state = "judged"
+        server = self.served.server
+        if self.method.kind in ("tool", "resolve"):
+            self.tool = server.tools.get(self.subject) or server.unknown(self.subject)
+        else:
+            self.tool = server.method(self.method.name, self.method.claims)
+        if self.headers and self.method.name == "tools/call":
+            self._check_headers()
+            if self.done:
+                return
+        judgement = self.judgement = self.gateway.engine.judge(self.question())
+        if judgement.verdict is Verdict.ASK:
+            if judgement.host_may_ask:
+                self.release()
+            else:
+                self.gateway.asking.ask(self)
+        elif judgement.verdict is Verdict.DENY:
+            self.gateway.records.decided(judgement, "deny")
+            self.refuse("denied", asking.denied(judgement.id, self.session.modern), DENIED_TEXT)
+        else:
+            self.release()
+
+    def _check_headers(self) -> None:
+        """`Mcp-*` of the request against its body, with the headers that the tool's schema declares (MCP 2026-07-28)."""
+        assert self.tool is not None
+        try:
+            if self.tool.definition:
+                schema = canonical.members(self.tool.definition).get("inputSchema", b"{}")
+                self.declared = headers.declared(schema)
+            self.forward = headers.check(
+                self.headers, self.method, self.method.name, self.members, self.session.version, self.declared, self.request_id
+            )
+        except WireError as error:
+            raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
+            self.finish(raw, "refused", error.message, status=error.http_status)
+        except EarnestError as error:
+            self.unavailable(error, "refused")
+
+    def question(self) -> Question:
+        """The call in the engine's words."""
+        assert self.served is not None and self.tool is not None
+        client = self.session.client
+        return Question(
+            server=self.served.server,
+            tool=self.tool,
+            method=self.method.name,
+            subject=self.subject,
+            arguments=self.arguments,
+            client=client.name,
+            client_asks=client.asks_person,
+            ask_host=client.ask_host,
+            principal=client.principal,
+            key=self.session.key_for(self.meta),
+            cwd=self.served.cwd,
+            overlay=client.overlay,
+            hidden=self.session.hidden(self.served, self.tool),
+        )
+
+    # queued and sent
+
+    def release(self) -> None:
+        """Allowed: the decision is recorded and the labels of the call's own sources are kept; then it waits for the tick's
+        write to reach the operating system."""
+        judgement = self.judgement
+        assert judgement is not None
+        self.gateway.records.decided(judgement, "allow")
+        try:
+            self.gateway.engine.admit(judgement)
+        except EarnestError as error:
+            self.unavailable(error, "not-sent")
+            return
+        self.state = "queued"
+        self.gateway.queue(self)
+
+    def send(self) -> None:
+        """The decision record is with the operating system: the call goes out."""
+        if self.done:
+            return
+        link = self._link
+        assert link is not None and self.served is not None
+        now = self.gateway.now()
+        self.deadline = now + self.served.timeout
+        self.hard_deadline = now + max(self.gateway.settings.limits.call_hard_timeout_s, self.served.timeout)
+        self.state = "sent"
+        id = link.reserve()
+        try:
+            params = self._upstream_params(link, id)
+            fields = self.session.upstream_headers(self, link)
+        except WireError as error:
+            self.finish(envelope.error(self.request_id, error.rpc_code, error.message, error.data), "refused", error.message)
+            return
+        self._exchange = link.call(self.method.name, params, self, id=id, headers=fields)
+
+    def _upstream_params(self, link: Link, id: int) -> bytes:
+        """The params as the server gets them: what nobody has a reason to change goes on byte for byte."""
+        assert self.served is not None
+        members = dict(self.members)
+        changed = False
+        meta = dict(self.meta)
+        if self.progress_token:
+            meta["progressToken"] = b"%d" % id
+        meta.pop(CONVERSATION_META, None)
+        if meta != self.meta:
+            members["_meta"] = canonical.build(meta)
+            changed = True
+        if self.subject and self.method.names == "name" and members.get("name") != calls.string(self.subject):
+            members["name"] = calls.string(self.subject)
+            changed = True
+        if self.answered_form:
+            changed = self._without_own_asking(members) or changed
+        if link.hello.modern != self.session.modern:
+            return bridge.params_to(link.hello.modern, self.method, members, self.session.client_facts())
+        return canonical.build(members) if changed else self.params
+
+    def _without_own_asking(self, members: dict[str, bytes]) -> bool:
+        """Take out what answered earnest's own ask; put back the state that belongs to the server."""
+        members.pop("requestState", None)
+        if self.upstream_state:
+            members["requestState"] = self.upstream_state
+        responses = members.pop("inputResponses", b"")
+        if responses[:1] == b"{":
+            rest = calls.without_members(responses, (asking.INPUT_KEY,))
+            if canonical.members(rest):
+                members["inputResponses"] = rest
+        return True
+
+    # what the server says (ExchangeHandler)
+
+    def message(self, message: Message) -> None:
+        """A notification that belongs to this call: progress under the client's own token, or a log line."""
+        if self.done:
+            return
+        if message.method == "notifications/progress":
+            if not self.progress_token or self._link is None:
+                return
+            self.deadline = min(self.gateway.now() + self._timeout(), self.hard_deadline)
+            params = calls.with_member(message.params, "progressToken", self.progress_token)
+        else:
+            params = message.params
+        raw = bridge.notification_to(self.session.modern, message.method, params)
+        if raw is not None:
+            self.outlet.send(raw)
+
+    def request(self, message: Message) -> bool:
+        """A request of the server inside this call (legacy era)."""
+        return not self.done and self.session.server_request(self, message)
+
+    def reply(self, reply: Reply) -> None:
+        """The server answered: label it, record it, pass it on."""
+        if self.done:
+            return
+        judgement, link = self.judgement, self._link
+        assert judgement is not None and link is not None
+        failed = bool(reply.error)
+        outcome = _ERROR if failed else outcomes.outcome(reply.result)
+        try:
+            self.gateway.engine.observed(judgement, outcome)
+        except EarnestError as error:
+            self.unavailable(error, "withheld")
+            return
+        try:
+            answer, word = self._answer(link, judgement, reply, outcome)
+        except WireError as error:
+            answer, word = envelope.error(self.request_id, error.rpc_code, error.message, error.data), "malformed"
+        self.finish(answer, word, "", reply.error or reply.result)
+
+    def _answer(self, link: Link, judgement: Judgement, reply: Reply, outcome: outcomes.Outcome) -> tuple[bytes, str]:
+        """The client's answer and the word for the receipt. Raises `WireError` for what cannot be said to this client."""
+        crossing = link.hello.modern != self.session.modern
+        if reply.error:
+            raw = bridge.error_to(self.session.modern, reply.error, self.method) if crossing else reply.error
+            return envelope.error_raw(self.request_id, raw), "protocol-error"
+        if outcome.malformed:
+            # Two readers could take it for two different results, so neither gets it (law 8).
+            raise WireError(envelope.INTERNAL_ERROR, "the server's result cannot be read in one way", code="E1311")
+        result = reply.result
+        if crossing:
+            result = bridge.result_to(self.session.modern, self.method, result)
+        elif outcome.result_type == "input_required" and judgement.approval:
+            result = self.gateway.asking.wrap_state(self, result, outcome)
+        if outcome.task_id and self.served is not None:
+            self.gateway.names.task(self.session, self.served, outcome.task_id)
+        word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type
+        return envelope.result(self.request_id, result), word
+
+    def lost(self, error: EarnestError, sent: bool) -> None:
+        """No answer will come."""
+        if self.done:
+            return
+        detail = f"{error.code}: {error.message}"
+        text = error.message + ("; the call may or may not have taken effect" if sent else "; the call was not sent")
+        self.refuse("lost" if sent else "not-sent", asking.failed(text, self._id(), self.session.modern), text, detail)
+
+    # the end
+
+    def timed_out(self) -> None:
+        """The call's time is over: the server is told, the client gets an answer; the process goes on (users' reports, 15)."""
+        if self.done:
+            return
+        if self._exchange is not None:
+            self._exchange.cancel("timeout")
+        text = "the server did not answer in time; the call may or may not have taken effect"
+        self.refuse("timeout", asking.failed(text, self._id(), self.session.modern), text)
+
+    def cancel(self, reason: str) -> None:
+        """The client does not want the answer any more: nobody gets one, and a pending ask is withdrawn."""
+        if self.done:
+            return
+        self.gateway.asking.withdraw(self)
+        if self._exchange is not None:
+            self._exchange.cancel(reason)
+        self._end("cancelled", reason[:200], b"")
+        self.outlet.abandon()
+
+    def unavailable(self, error: EarnestError, outcome: str = "not-sent") -> None:
+        """The call cannot go on for a reason of earnest's or the server's own."""
+        self.refuse(outcome, asking.failed(error.message, self._id(), self.session.modern), error.message, str(error)[:500])
+
+    def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
+        """End without an answer of the server: a tool call with an error result that a model can act on, others with an error."""
+        if self.method.kind == "tool":
+            self.finish(envelope.result(self.request_id, result), outcome, detail)
+        else:
+            data = b'{"receipt":%b}' % calls.string(self._id()) if self._id() else b""
+            code = WAITING if outcome == "waiting" else REFUSED if outcome in ("denied", "declined", "expired") else UNAVAILABLE
+            self.finish(envelope.error(self.request_id, code, text, data), outcome, detail)
+
+    def finish(self, answer: bytes, outcome: str, detail: str = "", result: bytes = b"", status: int = 200) -> None:
+        """The one way out with an answer."""
+        self._end(outcome, detail, result)
+        self.outlet.finish(answer, status)
+
+    def _end(self, outcome: str, detail: str, result: bytes) -> None:
+        self.done = True
+        self.state = "done"
+        self.gateway.leave(self)
+        if self.judgement is not None and self.judgement.id:
+            self.gateway.records.finished(self.judgement, outcome, detail, result)
+            self.gateway.flush_soon()
+
+    def _id(self) -> str:
+        return self.judgement.id if self.judgement is not None else ""
+
+    def _timeout(self) -> float:
+        assert self.served is not None
+        return self.served.timeout
+
+
+_ERROR: Final = outcomes.Outcome(True, "complete", Facts(), Facts())
+DENIED_TEXT: Final = "this call is not allowed here"

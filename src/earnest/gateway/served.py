@@ -1,0 +1,41 @@
+"""A server as the gateway serves it: the catalog's entry, how it is reached, and how long a call may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from earnest.pdp.catalog import Server
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """How a server is reached: a command with its environment and folder, or a URL with headers. Secrets are resolved here,
+    so it is never shown, logged or kept."""
+
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+    url: str = ""
+    headers: Mapping[str, str] = {}
+    ca: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+
+
+class Served:
+    """One server for the sessions that use it. `shared`: one link for all of them."""
+
+    __slots__ = ("launch", "name", "server", "shared", "timeout")
+
+    def __init__(self, name: str, server: Server, launch: Launch, *, timeout: float, shared: bool) -> None:
+        self.name = name
+        self.server = server
+        self.launch = launch
+        self.timeout = timeout
+        self.shared = shared
+
+    @property
+    def cwd(self) -> str | None:
+        """The folder the server runs in, for arguments that are relative paths."""
+        return self.launch.cwd

@@ -1,0 +1,269 @@
+"""One client's session, in one era: what it may see, what it says, what it is told.
+
+A session is a protocol session of the client's side (a pipe, an `Mcp-Session-Id`, or in the modern era all requests of one
+client in one place). It is no conversation: which conversation a call belongs to is its key's to say. A session knows the
+servers of its route, the calls in flight and the questions that wait for the client's answer; decisions are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.core.flow import Key
+from earnest.gateway import lifecycle, lists
+from earnest.gateway.client import Client, Route
+from earnest.gateway.outlet import Outlet, Transport
+from earnest.gateway.relay import CONVERSATION_META, Relay
+from earnest.gateway.served import Served
+from earnest.pdp.catalog import Tool
+from earnest.protocol import bridge, calls, envelope, headers, methods
+from earnest.protocol.envelope import Message, WireError
+from earnest.protocol.methods import Method
+from earnest.upstream.base import Link
+from earnest.upstream.http import HttpLink
+from earnest.upstream.opening import LEGACY, MODERN, OWN_INFO, ClientHello, string
+
+if TYPE_CHECKING:
+    from earnest.gateway.gateway import Gateway
+
+MAX_HANDLE: Final = 200
+HeaderFields = tuple[tuple[str, str], ...]
+
+
+class Session:
+    """See the module. `modern` says which era; `id` is unique in this daemon and known to nobody outside."""
+
+    def __init__(
+        self, gateway: Gateway, client: Client, route: Route, transport: Transport, *, id: str, modern: bool,
+        own: Callable[[bytes], Served] | None = None,
+    ) -> None:
+        """`own`: makes the server that came with the session itself (`earnest stdio NAME -- COMMAND`), for given capabilities."""
+        self.gateway = gateway
+        self.client = client
+        self.route = route
+        self.transport = transport
+        self.id = id
+        self.modern = modern
+        self.version = MODERN if modern else LEGACY
+        self.capabilities = b"{}"
+        self.info = OWN_INFO
+        self.ready = modern
+        """The client may be sent notifications (legacy: it said `initialized`)."""
+        self.relays: dict[bytes, Relay] = {}
+        self.listening: dict[bytes, lists.Listening] = {}
+        self._own = own
+        self._waiting: dict[bytes, Callable[[Message], None]] = {}
+        self._asked = 0
+
+    # messages of the client
+
+    def handle(self, message: Message, outlet: Outlet, fields: HeaderFields = (), as_id: bytes = b"") -> None:
+        """Take one message. `fields`: the HTTP headers it came with. `as_id`: what the request is kept under where its own id may
+        not be unique. Whatever is wrong is answered, never raised."""
+        if message.kind == "response" or message.kind == "error":
+            waiter = self._waiting.pop(message.id, None)
+            if waiter is not None:
+                waiter(message)
+            return
+        method = methods.lookup(message.method, "modern" if self.modern else "legacy")
+        if message.kind == "notification":
+            if method is not None and not method.request:
+                self._notified(message)
+            return
+        try:
+            if method is None or not method.request:
+                raise WireError(envelope.METHOD_NOT_FOUND, f"unknown method {message.method[:100]!r}", http_status=404)
+            kept = as_id or message.id
+            if kept in self.relays or kept in self.listening:
+                raise WireError(envelope.INVALID_REQUEST, "this id is in use by another request")
+            self.transport.begin(message.id)
+            self._request(message, method, outlet, fields, kept)
+        except WireError as error:
+            outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
+        except EarnestError as error:
+            outlet.finish(envelope.error(message.id, -31003, error.message))
+
+    def _request(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes) -> None:
+        if self.modern:
+            self._read_modern_facts(message)
+            if fields and method.kind != "tool":
+                params = calls.read_params(message.params)
+                headers.check(fields, method, method.name, params, self.version, None, message.id)
+        if method.kind == "lifecycle":
+            lifecycle.answer(self, message, outlet)
+        elif method.kind == "list":
+            self.gateway.spawn(lists.answer(self, message, method, outlet))
+        elif method.name == "subscriptions/listen":
+            lists.listen(self, message, outlet, kept)
+        elif method.kind == "logging":
+            lifecycle.set_level(self, message, outlet)
+        elif self.route.kind == "server":
+            Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
+        else:
+            self.gateway.spawn(self._call_of_many(message, method, outlet, fields, kept))
+
+    async def _call_of_many(
+        self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes
+    ) -> None:
+        """A call on a route of several servers: names can be told apart only once all lists are known."""
+        try:
+            if any(not served.server.listed for served in self.servers()):
+                await lists.ready_all(self)
+            wanted = self.gateway.names.needs(self, method)
+            if wanted:
+                await lists.learn(self, wanted)
+            Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
+        except WireError as error:
+            outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
+        except EarnestError as error:
+            outlet.finish(envelope.error(message.id, -31003, error.message))
+
+    def _notified(self, message: Message) -> None:
+        if message.method == "notifications/initialized":
+            self.ready = True
+        elif message.method == "notifications/cancelled":
+            self._cancelled(message.params)
+        elif message.method == "notifications/roots/list_changed":
+            for link in self.gateway.links_of(self):
+                if not link.hello.modern:
+                    link.notify(message.method, message.params)
+
+    def _cancelled(self, params: bytes) -> None:
+        try:
+            seen = canonical.members(params or b"{}")
+        except EarnestError:
+            return
+        id = seen.get("requestId", b"")
+        listening = self.listening.pop(id, None)
+        if listening is not None:
+            listening.end()
+            return
+        relay = self.relays.get(id)
+        if relay is not None:
+            reason = ""
+            if seen.get("reason", b"")[:1] == b'"':
+                reason = calls.text(seen, "reason")
+            relay.cancel(reason)
+
+    def vanished(self, kept: bytes) -> None:
+        """The client closed the connection of a modern request: that cancels it."""
+        listening = self.listening.pop(kept, None)
+        relay = self.relays.get(kept)
+        if relay is not None:
+            relay.cancel("the client closed the connection")
+        elif listening is not None:
+            listening.gone()
+
+    def _read_modern_facts(self, message: Message) -> None:
+        """Capabilities travel with each request; a request without the required members is answered, not guessed at."""
+        params = calls.read_params(message.params)
+        meta = calls.read_object(params["_meta"], "_meta") if params.get("_meta", b"")[:1] == b"{" else {}
+        version = meta.get("io.modelcontextprotocol/protocolVersion", b"")
+        if version != b'"2026-07-28"':
+            known = b'["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]'
+            if not version:
+                raise WireError(envelope.INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/protocolVersion")
+            raise WireError(-32022, "unsupported protocol version", data=b'{"supported":%b,"requested":%b}' % (known, version))
+        capabilities = meta.get("io.modelcontextprotocol/clientCapabilities", b"")
+        if capabilities[:1] != b"{":
+            raise WireError(envelope.INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/clientCapabilities")
+        self.capabilities = capabilities
+        self.info = meta.get("io.modelcontextprotocol/clientInfo", OWN_INFO)
+
+    # what the client looks at
+
+    def servers(self) -> list[Served]:
+        """The servers of this session's route, in the configuration's order."""
+        if self._own is not None:
+            return [self._own(self.capabilities)]
+        return self.gateway.servers_of(self)
+
+    @property
+    def has_own_server(self) -> bool:
+        """Whether the session brought its server itself."""
+        return self._own is not None
+
+    def hello_for_servers(self) -> ClientHello:
+        """What servers are told of this client."""
+        version = LEGACY if self.modern else self.version
+        return ClientHello(self.capabilities, self.info, prefer_modern=self.modern, version=version)
+
+    def resolve(self, method: Method, members: Mapping[str, bytes]) -> tuple[Served, str]:
+        """The server and the object a call means, under the names this session was given. Raises `WireError`."""
+        return lists.locate(self, method, calls.subject(method, members))
+
+    def hidden(self, served: Served, tool: Tool) -> str:
+        """Why a tool is not in this session's view, or empty."""
+        return self.gateway.views.hidden(self.route, served.server, tool)
+
+    def key_for(self, meta: Mapping[str, bytes]) -> Key:
+        """The conversation a request belongs to. A handle is the client's word: it can only narrow below the client's key, and
+        starts with all that its parent saw."""
+        key = self.client.key
+        raw = meta.get(CONVERSATION_META, b"")
+        if raw[:1] == b'"' and len(raw) <= MAX_HANDLE and len(key) < 4:
+            key = (*key, f"handle:{raw[1:-1].decode('utf-8', 'replace')}")
+            if key not in self.gateway.engine.conversations:
+                self.gateway.engine.conversations.open(key, minted=False)
+        return key
+
+    def upstream_headers(self, relay: Relay, link: Link) -> HeaderFields:
+        """The `Mcp-*` headers a modern server behind HTTP wants, made from the body; unknown `Mcp-Param-*` go on."""
+        if not link.hello.modern or not isinstance(link, HttpLink):
+            return ()
+        made = headers.generate(
+            relay.method, relay.method.name, relay.members, MODERN, relay.declared, relay.forward
+        )
+        return tuple(field for field in made if field[0].lower().startswith("mcp-param-"))
+
+    def client_facts(self) -> bridge.ClientFacts:
+        """What a modern server is told of this client by the bridge."""
+        return bridge.ClientFacts(bridge.client_capabilities_to(True, self.capabilities), self.info)
+
+    # requests to the client (legacy era)
+
+    def ask_client(self, method: str, params: bytes, outlet: Outlet, answered: Callable[[Message], None]) -> bytes:
+        """Send a request inside `outlet`'s request; `answered` gets the response. Returns the id, for `forget`."""
+        self._asked += 1
+        id = string(f"earnest-{self.id}-{self._asked}")
+        self._waiting[id] = answered
+        outlet.send(envelope.request(id, method, params))
+        return id
+
+    def forget(self, id: bytes) -> None:
+        """An answer to this request is no longer wanted."""
+        self._waiting.pop(id, None)
+
+    def server_request(self, relay: Relay, message: Message) -> bool:
+        """A legacy server asks the client something inside a call. Same era only; the answer is judged like any call."""
+        if self.modern or methods.lookup(message.method, "legacy", "server") is None:
+            return False
+        row = methods.answer(message.method)
+        if row is None or not self._declared(message.method):
+            return False
+        self.gateway.server_requests.forward(self, relay, message, row)
+        return True
+
+    def _declared(self, method: str) -> bool:
+        """Whether the client declared what a server's request needs."""
+        needs = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}[method]
+        try:
+            return needs in canonical.members(self.capabilities)
+        except EarnestError:
+            return False
+
+    # the end
+
+    def close(self) -> None:
+        """The client is gone: what it waits for is cancelled, its links are closed."""
+        self.ready = False
+        for relay in list(self.relays.values()):
+            relay.cancel("the client is gone")
+        for listening in list(self.listening.values()):
+            listening.end()
+        self.listening.clear()
+        self._waiting.clear()
+        self.gateway.forget(self)

@@ -1,0 +1,120 @@
+"""Clients on pipes: a shim's peer on one side, sessions on the other.
+
+One pipe may be spoken to in both eras (a client probes, then falls back), so a peer has a session for each era that is used. Lines
+that are no messages are answered, never fatal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from earnest.core.errors import EarnestError
+from earnest.gateway.client import Client, Route
+from earnest.gateway.process.handover import StdioPeer
+from earnest.gateway.session import Session
+from earnest.protocol import envelope, eras
+from earnest.protocol.calls import read_params
+from earnest.protocol.envelope import Limits, Message, WireError
+
+if TYPE_CHECKING:
+    from earnest.gateway.gateway import Gateway
+    from earnest.gateway.served import Served
+
+
+class StdioOutlet:
+    """The way back for one request on a pipe."""
+
+    __slots__ = ("_id", "_peer")
+
+    def __init__(self, peer: StdioPeer, id: bytes) -> None:
+        self._peer = peer
+        self._id = id
+
+    def send(self, message: bytes) -> None:
+        self._peer.send(envelope.one_line(message))
+
+    def finish(self, message: bytes, status: int = 200) -> None:
+        self._peer.send(envelope.one_line(message), self._id)
+
+    def abandon(self) -> None:
+        self._peer.forget(self._id)
+
+
+class StdioFront:
+    """One client on pipes. Also the transport of its sessions."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        peer: StdioPeer,
+        client: Client,
+        route: Route,
+        limits: Limits,
+        new_id: Callable[[], str],
+        own: Callable[[bytes], Served] | None,
+        on_end: Callable[[StdioFront], None],
+    ) -> None:
+        self._gateway = gateway
+        self._peer = peer
+        self._client = client
+        self._route = route
+        self._limits = limits
+        self._new_id = new_id
+        self._own = own
+        self._on_end = on_end
+        self._sessions: dict[bool, Session] = {}
+        self._line = b""
+        self._opening = False
+        peer.on_message = self._message
+        peer.on_closed = self._closed
+
+    # Transport
+
+    def notify(self, message: bytes) -> None:
+        self._peer.send(envelope.one_line(message))
+
+    def begin(self, id: bytes) -> None:
+        self._peer.begin(id, self._line if self._opening else b"")
+
+    # the peer
+
+    def _message(self, line: bytes) -> None:
+        try:
+            message = envelope.parse(line, self._limits)
+        except WireError as error:
+            self._peer.send(error.answer(), error.id or None)
+            return
+        self._line = line
+        self._opening = message.kind == "request" and message.method == "initialize"
+        try:
+            session = self._session(message)
+        except WireError as error:
+            self._peer.send(envelope.error(message.id, error.rpc_code, error.message, error.data), message.id or None)
+            return
+        except EarnestError as error:
+            self._peer.close(error.exit_code, str(error))
+            return
+        session.handle(message, StdioOutlet(self._peer, message.id))
+        if message.method == "notifications/initialized":
+            self._peer.ready()
+
+    def _session(self, message: Message) -> Session:
+        if message.kind == "request":
+            modern = message.method == "server/discover" or eras.is_modern(read_params(message.params))
+        else:
+            # Notifications and answers carry no era: they belong to the one that is spoken.
+            modern = (True not in self._sessions and False not in self._sessions) or False not in self._sessions
+        session = self._sessions.get(modern)
+        if session is None:
+            session = Session(
+                self._gateway, self._client, self._route, self, id=self._new_id(), modern=modern, own=self._own
+            )
+            self._sessions[modern] = session
+            self._gateway.join(session)
+        return session
+
+    def _closed(self, reason: str) -> None:
+        for session in self._sessions.values():
+            session.close()
+        self._on_end(self)

@@ -1,0 +1,101 @@
+"""Everything that a configuration says, made ready: settings, compiled policy, catalogs. One for the operator's own, one for each
+working directory whose file tightens it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from earnest.config import overlay as overlays
+from earnest.config import settings as reading
+from earnest.config.packs import Pack
+from earnest.config.policy.load import compose
+from earnest.config.settings import Settings
+from earnest.core.compile import Compiled
+from earnest.gateway.catalogs import Catalogs
+from earnest.store.base import Store
+
+_INHERITED: Final = frozenset(
+    (
+        "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
+        "https_proxy", "no_proxy", "all_proxy", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+        "SystemRoot", "ProgramData", "APPDATA",
+    )
+)  # fmt: skip
+"""What a configured server gets of the environment: what programs need to find their way, and no secrets. More by `env`."""
+
+
+class World(msgspec.Struct, frozen=True):
+    """One configuration, ready to use."""
+
+    settings: Settings
+    policy: Compiled
+    catalogs: Catalogs
+    sha256: str = ""
+
+
+class Worlds:
+    """Makes worlds from files."""
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        named: bool,
+        env: Mapping[str, str],
+        store: Store,
+        packs: Sequence[Pack],
+        wall: Callable[[], float],
+        log: Callable[[str], None],
+    ) -> None:
+        self._path = path
+        self._named = named
+        self._env = env
+        self._store = store
+        self._packs = packs
+        self._wall = wall
+        self._log = log
+
+    def operator(self) -> World:
+        """The operator's own configuration. Raises E10xx, E11xx."""
+        return self._world(reading.load(self._path, self._named, self._env))
+
+    def _world(self, settings: Settings, sha256: str = "") -> World:
+        document = compose(settings.policies, settings.preset)
+        inherited = {k: v for k, v in self._env.items() if k in _INHERITED or k.startswith("LC_")}
+        catalogs = Catalogs(
+            settings=settings,
+            store=self._store,
+            packs=self._packs,
+            env=inherited,
+            secrets=self._env,
+            wall=self._wall,
+            log=self._log,
+        )
+        catalogs.load()
+        return World(settings, Compiled(document.policy), catalogs, sha256)
+
+    def found(self, cwd: str, base: World) -> tuple[World, overlays.Overlay] | None:
+        """The operator's configuration under the file in a working directory, or None where there is none. The file only
+        tightens; its servers count once a person approved its path and hash. Raises E10xx, E11xx: a file that means to forbid
+        something is not passed over because of a mistake."""
+        path = os.path.join(cwd, overlays.FILE_NAME) if cwd else ""
+        if not path or os.path.realpath(path) == os.path.realpath(self._path):
+            return None
+        found = overlays.overlay(path, self._env)
+        if found is None:
+            return None
+        settings = overlays.tighten(base.settings, found)
+        if self._store.approved_config(os.path.realpath(path)) == found.sha256:
+            whole = reading.load(path, True, self._env)
+            settings = msgspec.structs.replace(
+                settings,
+                servers={**whole.servers, **settings.servers},
+                labels=settings.labels + whole.labels,
+                views={**whole.views, **settings.views},
+            )
+        return self._world(settings, found.sha256), found
