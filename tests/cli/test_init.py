@@ -30,7 +30,7 @@ CURSOR = """{
 }
 """ % ("long/" * 40)
 CODEX = '[mcp_servers.files]\ncommand = "npx"\nargs = ["-y", "@scope/files", "/other"]\n'
-LISTENER = Hooks(listener=lambda name: Listener("http://127.0.0.1:7573", f"token-of-{name}"))
+LISTENER = Hooks(listener=lambda name: Listener("http://127.0.0.1:7573", f"token-of-{name}"), forwards_headers=True)
 
 
 class Tty(io.StringIO):
@@ -172,7 +172,9 @@ def test_after_a_yes_each_server_is_shown_with_its_claims_and_trust_is_asked(hom
             raise EarnestError("E1201", "not there")
         return ("tool", "claims"), [("read\x1b[2J", "read-only")]
 
-    hooks = Hooks(claims=claims, set_trust=lambda n, a, t: kept.append((n, t)), listener=LISTENER.listener)
+    hooks = Hooks(
+        claims=claims, set_trust=lambda n, a, t: kept.append((n, t)), listener=LISTENER.listener, forwards_headers=True
+    )
     assert home.run("y\nt\n\n", hooks) == 0
     assert [name for name, _ in asked] == ["files", "web", "files-2"]
     assert asked[0][1][:3] == ("npx", "-y", "@scope/files")
@@ -193,10 +195,16 @@ def test_servers_that_need_oauth_are_named_and_left(home: Home) -> None:
     found = {item["server"]: item for item in json.loads(home.out.getvalue())["servers"] if item["client"] == "cursor"}
     assert found["login"]["action"] == "leave" and "OAuth" in found["login"]["why"]
     assert found["web"]["action"] == "wrap" and "hunter2" not in found["web"]["target"]
-    hooks = Hooks(listener=LISTENER.listener, needs_oauth=lambda url: "web." in url)
+    hooks = Hooks(forwards_headers=True, listener=LISTENER.listener, needs_oauth=lambda url: "web." in url)
     home.run(hooks=hooks, json=True)
     found = {item["server"]: item for item in json.loads(home.out.getvalue())["servers"] if item["client"] == "cursor"}
     assert found["login"]["action"] == "wrap" and "asks for OAuth" in found["web"]["why"]
+
+
+def test_a_server_with_headers_stays_where_they_would_be_lost(home: Home) -> None:
+    home.run(hooks=Hooks(listener=LISTENER.listener), json=True)
+    found = {item["server"]: item for item in json.loads(home.out.getvalue())["servers"] if item["client"] == "cursor"}
+    assert found["web"]["action"] == "leave" and "does not pass on" in found["web"]["why"]
 
 
 def test_a_broken_file_is_an_error_and_the_other_clients_go_on(home: Home) -> None:

@@ -49,12 +49,15 @@ class Hooks(msgspec.Struct, frozen=True):
     only called after a yes). `set_trust(name, argv, trust)`: keep a person's answer. `listener(client)`:
     the HTTP listener and the client's token. `needs_oauth(url)`: whether a server asks for OAuth; None
     where that cannot be told.
+    `forwards_headers`: the gateway passes a client's own headers on (`forward_headers`) and takes its token from
+    `X-Earnest-Token` as well; without, a remote server with headers stays with its client, since it would lose them.
     """
 
     claims: Callable[[str, Sequence[str]], tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None
     set_trust: Callable[[str, Sequence[str], Trust], None] | None = None
     listener: Callable[[str], Listener | None] | None = None
     needs_oauth: Callable[[str], bool | None] | None = None
+    forwards_headers: bool = False
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -152,6 +155,8 @@ def _remote_reason(dialect: Dialect, entry: Entry, hooks: Hooks, listener: Liste
     if oauth or (oauth is None and not has_credential(dialect, entry)):
         needs = "it asks for OAuth" if oauth else "it brings no credential, so it will ask for OAuth"
         return f"{needs}, which the client does with the server itself"
+    if has_credential(dialect, entry) and not hooks.forwards_headers:
+        return "it has headers of its own, which earnest does not pass on yet"
     return "" if listener is not None else "earnest's listener is not running; start it with `earnest run`"
 
 
