@@ -233,6 +233,14 @@ def test_an_allow_that_no_call_can_change_is_shared_and_fast() -> None:
     assert min(timeit.repeat(lambda: table.at(PRIVATE, dict), number=10_000, repeat=5)) / 10_000 < 3e-6
 
 
+def test_an_allow_that_is_ready_still_hears_the_integrity_rule() -> None:
+    one = subject(profile=resolved(Trust.TRUSTED, RawHints(read_only=True)), trust=Trust.TRUSTED)
+    integrity = FlowVerdict(ASK, (Reason("flow/integrity", "x", ASK),))
+    assert ask(balanced(), one, UNTRUSTED).verdict is ALLOW
+    assert ask(balanced(), one, UNTRUSTED, integrity=integrity).verdict is ASK
+    assert ask(balanced(), one, UNTRUSTED, integrity=integrity, endorsement=Endorsement("w.1")).verdict is ALLOW
+
+
 def test_a_name_from_a_server_cannot_become_part_of_a_command() -> None:
     hostile = subject("x/t; rm -rf ~")
     for remedy in ask(balanced(), hostile, BOTH).remedies:

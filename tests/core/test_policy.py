@@ -166,6 +166,7 @@ def test_a_policy_that_may_only_tighten_only_tightens(
     policy: Policy, other: Policy, tool: ToolFacts, flow: int, args: dict[str, Any]
 ) -> None:
     before, after = judge(policy, tool, flow, args), judge(tightened(policy, other), tool, flow, args)
+    assert all(rule.then is not ALLOW for rule in tightened(policy, other).floor)
     assert after.verdict >= before.verdict
     assert after.accept <= before.accept
 

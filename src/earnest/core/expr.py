@@ -199,8 +199,6 @@ def kind(value: Any) -> str:
 
 def equal(left: Any, right: Any) -> bool:
     """Equality by value; kinds that differ are unequal, numbers compare exactly across int and double."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
     if _number(left) or _number(right):
         return _number(left) and _number(right) and left == right
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):

@@ -87,14 +87,9 @@ def tightened(policy: Policy, by: Policy) -> Policy:
     """`policy`, and on its floor every ask and deny of `by`: for a policy that may only tighten (a folder's
     own).
 
-    Nothing of `by` that allows or accepts survives.
+    Nothing of `by` that allows or accepts survives: on the floor, `accept` counts for nothing.
     """
-    added = tuple(
-        msgspec.structs.replace(rule, accept=False)
-        for _, rules in by.tiers()
-        for rule in rules
-        if rule.then is not Verdict.ALLOW
-    )
+    added = tuple(rule for _, rules in by.tiers() for rule in rules if rule.then is not Verdict.ALLOW)
     return msgspec.structs.replace(policy, floor=policy.floor + added)
 
 

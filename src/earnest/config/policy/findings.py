@@ -54,13 +54,12 @@ class PolicyError(EarnestError):
         return self.message
 
 
-class Wrong(Exception):
-    """Something wrong at an offset of a condition; becomes a `Finding` once the place in the file is
-    known."""
+class Wrong(EarnestError):
+    """Something wrong in a condition or list entry, `at` a character of it. A policy file makes it a `Finding`."""
 
     def __init__(self, code: str, message: str, at: int = 0, suggestion: str = "") -> None:
-        super().__init__(message)
-        self.code, self.message, self.at, self.suggestion = code, message, at, suggestion
+        super().__init__(code, message, suggestion)
+        self.at, self.suggestion = at, suggestion
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
