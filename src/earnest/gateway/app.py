@@ -240,7 +240,8 @@ class App:
     # clients over HTTP
 
     async def listen(self, host: str | None, port: int | None) -> str:
-        """Open the HTTP listener, or find it open; returns its address. Raises E1540 (port in use) and E1012 (another address)."""
+        """Open the HTTP listener, or find it open; returns its address. Raises E1540 (port in use) and E1012 (another
+        address)."""
         settings = self.world.settings.listen
         wanted = (host or settings.host, settings.port if port is None else port)
         if self.listener is None:

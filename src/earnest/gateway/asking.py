@@ -7,9 +7,9 @@
      └─> queue: held up to `hold_s`, with progress ──> decided: as above; not decided: "waiting, retry this same call"
          no queue ──> denied
 
-The ask is in the store before anybody is asked. One yes releases one call: whoever takes it from the store first. In the legacy era
-the form is a request to the client inside the call; in the modern era it is the result, and the retry carries the answer and a sealed
-state, which is worth nothing for any other call, caller or time.
+The ask is in the store before anybody is asked. One yes releases one call: whoever takes it from the store first. In the
+legacy era the form is a request to the client inside the call; in the modern era it is the result, and the retry carries the
+answer and a sealed state, which is worth nothing for any other call, caller or time.
 """
 
 from __future__ import annotations
@@ -288,7 +288,8 @@ class Asking:
         self._release(relay, used.id)
 
     def _release(self, relay: Relay, approval: str) -> None:
-        """Judge again now: labels or policy may have moved while a person was reading, and a yes overrules an ask, never a no."""
+        """Judge again now: labels or policy may have moved while a person was reading, and a yes overrules an ask, never a
+        no."""
         old = relay.judgement
         assert old is not None
         judgement = self._gateway.engine.judge(relay.question())
@@ -305,7 +306,8 @@ class Asking:
             relay.release()
 
     def _reap(self, relay: Relay) -> None:
-        """The decision record that said ask has its outcome: a person said yes, and the call goes on under a record of its own."""
+        """The decision record that said ask has its outcome: a person said yes, and the call goes on under a record of its
+        own."""
         judgement = relay.judgement
         assert judgement is not None
         if judgement.id:
@@ -358,9 +360,7 @@ def prompt_facts(judgement: Judgement) -> PromptFacts:
         server=question.server.name,
         tool=question.subject if question.method == "tools/call" else f"{question.method} {question.subject}".strip(),
         title=question.tool.title or "",
-        hints=tuple(
-            HintFact(name, claims.get(name), profile.get(name).value, profile.get(name).basis.value) for name in HINTS
-        ),
+        hints=tuple(HintFact(name, claims.get(name), profile.get(name).value, profile.get(name).basis.value) for name in HINTS),
         arguments=question.arguments or b"{}",
         reasons=tuple(reason.text for reason in judgement.reasons if reason.verdict is not Verdict.ALLOW),
         client=question.client,

@@ -1,7 +1,8 @@
 """The servers of one daemon: configured ones and those that came with a session, with all that is known of each.
 
-A server's entry in the catalog belongs to its identity and to the capabilities it was told (a server may list other tools to a client
-that can be asked). Trust, labels, packs and evidence are gathered here for each tool; what they mean is the core's to say.
+A server's entry in the catalog belongs to its identity and to the capabilities it was told (a server may list other tools to
+a client that can be asked). Trust, labels, packs and evidence are gathered here for each tool; what they mean is the core's
+to say.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
+from earnest.gateway.launch import launch
 from earnest.gateway.operator import refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refined, Refiner, Server, Tool, Words, stricter
@@ -95,21 +97,11 @@ class Catalogs:
                 self._log(f"[{name}] {error}")
 
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
-        base = self.settings.folder or "."
-        env = {key: t.resolve(self._secrets, base=base).reveal() for key, t in settings.env.items()}
+        found = launch(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
-        if settings.url is not None:
-            url = settings.url.resolve(self._secrets, base=base).reveal()
-            headers = {key: t.resolve(self._secrets, base=base).reveal() for key, t in settings.headers.items()}
-            launch = Launch(
-                url=url, headers=headers, ca=settings.ca, client_cert=settings.client_cert, client_key=settings.client_key
-            )
-            return _Entry(name, identities.of_url(url), launch, settings, timeout)
-        argv = tuple(t.resolve(self._secrets, base=base).reveal() for t in settings.command)
-        cwd = settings.cwd.resolve(self._secrets, base=base).reveal() if settings.cwd is not None else None
-        whole = {**self._env, **env}
-        launch = Launch(argv=argv, env=whole, cwd=cwd or self._env.get("HOME") or "/")
-        return _Entry(name, identities.of_command(argv, whole, launch.cwd or "/"), launch, settings, timeout)
+        if found.url:
+            return _Entry(name, identities.of_url(found.url), found, settings, timeout)
+        return _Entry(name, identities.of_command(found.argv, found.env, found.cwd or "/"), found, settings, timeout)
 
     def served(self, capabilities: bytes = b"{}") -> list[Served]:
         """The configured servers, in the file's order, as a client with these capabilities sees them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from earnest.gateway.served import Served
 from earnest.net.dial import TlsSettings
@@ -20,12 +20,19 @@ class Connector:
         self._started = started
         self._ended = ended
 
-    def __call__(self, served: Served, client: ClientHello) -> Link:
+    def __call__(self, served: Served, client: ClientHello, forwarded: Mapping[str, str]) -> Link:
+        """`forwarded`: headers of the client's own that the operator lets through to this server."""
         launch = served.launch
         if launch.url:
             tls = TlsSettings(launch.ca, launch.client_cert, launch.client_key)
             return HttpLink(
-                served.name, launch.url, client=client, log=self._log, headers=launch.headers, tls=tls, open_timeout=served.timeout
+                served.name,
+                launch.url,
+                client=client,
+                log=self._log,
+                headers={**launch.headers, **forwarded},
+                tls=tls,
+                open_timeout=served.timeout,
             )
         return StdioLink(
             served.name,

@@ -7,7 +7,7 @@ anything but the write of its decision record, one for all calls of a tick) or i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from earnest.config.settings import Settings
@@ -38,7 +38,7 @@ TICK_S: Final = 0.5
 FRESH_S: Final = 2.0
 """Seconds for which a walked list answers the next list request without being walked again."""
 
-Connect = Callable[[Served, ClientHello], Link]
+Connect = Callable[[Served, ClientHello, Mapping[str, str]], Link]
 
 
 class Gateway:
@@ -177,14 +177,15 @@ class Gateway:
         return link
 
     async def prepare(self, session: Session, served: Served, *, refresh: bool = False) -> Link:
-        """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. Raises E12xx."""
+        """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. Raises
+        E12xx."""
         owner = self.owner_of(session, served)
         hello = session.hello_for_servers()
 
         def opened(link: Link) -> None:
             link.on_notification = lambda message: self._server_said(served, owner, link, message)
 
-        link = await self.links.get(owner, lambda: self._connect(served, hello), opened)
+        link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
         listed = self._listed_at.get(link)
         if listed is None or link in self._stale or (refresh and self.now() - listed > FRESH_S):
             await self._refresh(served, link)
@@ -284,9 +285,13 @@ class Gateway:
         limits = self.settings.limits
         client, server = relay.session.client.name, relay.served.name if relay.served is not None else ""
         if self._by_client.get(client, 0) >= limits.in_flight_per_client:
-            return EarnestError("E1703", f"too many calls in flight ([limits] in_flight_per_client = {limits.in_flight_per_client})")
+            return EarnestError(
+                "E1703", f"too many calls in flight ([limits] in_flight_per_client = {limits.in_flight_per_client})"
+            )
         if self._by_server.get(server, 0) >= limits.in_flight_per_server:
-            return EarnestError("E1704", f"too many calls in flight ([limits] in_flight_per_server = {limits.in_flight_per_server})")
+            return EarnestError(
+                "E1704", f"too many calls in flight ([limits] in_flight_per_server = {limits.in_flight_per_server})"
+            )
         self._by_client[client] = self._by_client.get(client, 0) + 1
         self._by_server[server] = self._by_server.get(server, 0) + 1
         relay.session.relays[relay.kept] = relay
@@ -337,4 +342,3 @@ class Gateway:
     def asked(self, approval: Approval) -> None:
         """A call waits for a person."""
         self.on_asked(approval)
-

@@ -1,8 +1,8 @@
 """Clients over HTTP: `/s/NAME/mcp`, `/mcp`, `/v/VIEW/mcp`, in both eras.
 
-Every request is checked first (Host, Origin, token), then routed, then read. A modern request stands alone: its session is found by who
-asks and where. A legacy one names the session that `initialize` made; the id is a lookup key and nothing else. Answers are JSON as long
-as nothing has to be said before them, and an event stream from the first such message on.
+Every request is checked first (Host, Origin, token), then routed, then read. A modern request stands alone: its session is
+found by who asks and where. A legacy one names the session that `initialize` made; the id is a lookup key and nothing else.
+Answers are JSON as long as nothing has to be said before them, and an event stream from the first such message on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _PATH: Final = re.compile(r"/(?:s/(?P<server>[a-z0-9][a-z0-9_-]{0,63})/|v/(?P<view>[a-z0-9][a-z0-9_-]{0,63})/)?mcp\Z")
 SESSION_HEADER: Final = "Mcp-Session-Id"
+TOKEN_HEADER: Final = "X-Earnest-Token"
+"""Carries the token of a client whose `Authorization` is meant for the server behind."""
 MAX_SESSIONS: Final = 4096
 IDLE_S: Final = 3600.0
 _GONE: Final = Refusal(404, "this session is over; initialize again")
@@ -120,7 +122,8 @@ class HttpFront:
         if refusal is not None:
             responder.refuse(refusal)
             return
-        name = check_token(request.header("authorization"), self._tokens)
+        own = request.header(TOKEN_HEADER)
+        name = check_token(f"Bearer {own}" if own is not None else request.header("authorization"), self._tokens)
         if isinstance(name, Refusal):
             responder.refuse(name)
             return
@@ -197,10 +200,12 @@ class HttpFront:
         except WireError as error:
             outlet.finish(error.answer(), error.http_status)
             return
-        key = (client, route, facts.capabilities)
+        forwarded = self._forwarded(request, route)
+        key = (client, route, facts.capabilities, tuple(forwarded.items()))
         entry = self._modern.get(key)
         if entry is None:
             entry = self._enter(client, route, modern=True)
+            entry.session.forwarded = forwarded
             entry.session.capabilities = facts.capabilities
             self._modern[key] = entry
         entry.used = self._gateway.now()
@@ -216,6 +221,7 @@ class HttpFront:
         outlet = HttpOutlet(responder, False)
         if message.kind == "request" and message.method == "initialize":
             entry = self._enter(client, route, modern=False)
+            entry.session.forwarded = self._forwarded(request, route)
             fresh = secrets.token_urlsafe(24)
             self._legacy[fresh] = entry
             outlet.with_session(fresh)
@@ -235,6 +241,14 @@ class HttpFront:
         entry.session.handle(message, outlet)
         if message.kind != "request":
             responder.empty(202)
+
+    def _forwarded(self, request: Request, route: Route) -> dict[str, str]:
+        """What of the request's headers the operator lets through to the route's server (`forward_headers`)."""
+        if route.kind != "server":
+            return {}
+        settings = self._gateway.settings.servers.get(route.name)
+        names = settings.forward_headers if settings is not None else ()
+        return {name: value for name in names if (value := request.header(name)) is not None}
 
     def _enter(self, client: Client, route: Route, *, modern: bool) -> _Entry:
         if len(self._legacy) + len(self._modern) >= MAX_SESSIONS:

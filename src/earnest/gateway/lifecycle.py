@@ -25,7 +25,9 @@ CACHE: Final = {"ttlMs": b"0", "cacheScope": b'"private"'}
 """What earnest says of caching: nobody but the client itself, and no longer than it asks (lists may tighten at any time)."""
 
 _SUPPORTED: Final = b'["%b"]' % b'","'.join(v.encode() for v in (MODERN, *LEGACY_VERSIONS))
-_MANY: Final = b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
+_MANY: Final = (
+    b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
+)
 _MANY_INSTRUCTIONS: Final = "Tools of several servers, each under its server's name."
 
 

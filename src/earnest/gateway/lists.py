@@ -1,8 +1,8 @@
 """Lists as a client sees them, the way back from a name to its server, and news of changes.
 
 A list is a rendering of the catalog (law 4): the same entries that calls are judged by, with resolved hints in `annotations` so
-that any client that honours hints honours checked ones. What a view hides is counted in `_meta`, with reasons and without names,
-so that an empty list never passes for a server without tools.
+that any client that honours hints honours checked ones. What a view hides is counted in `_meta`, with reasons and without
+names, so that an empty list never passes for a server without tools.
 """
 
 from __future__ import annotations
@@ -234,9 +234,7 @@ def listen(session: Session, message: Message, outlet: Outlet, kept: bytes) -> N
     session.listening[kept] = stream
     told = canonical.build({"notifications": canonical.build(honoured)})
     outlet.send(
-        envelope.notification(
-            "notifications/subscriptions/acknowledged", calls.with_meta(told, SUBSCRIPTION_META, message.id)
-        )
+        envelope.notification("notifications/subscriptions/acknowledged", calls.with_meta(told, SUBSCRIPTION_META, message.id))
     )
 
 
@@ -247,5 +245,3 @@ def changed(session: Session, method: str) -> None:
             listening.tell(method)
     elif session.ready:
         session.transport.notify(envelope.notification(method))
-
-

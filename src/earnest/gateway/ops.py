@@ -1,8 +1,8 @@
 """What the command line asks of the daemon.
 
 Reading operations answer anyone of the same user. Those that raise trust, write a label, accept a pin, answer an ask or endorse
-(law 9) are a person's: the command line runs them only at a terminal, and the daemon refuses them to anything that descends from a
-connected client or from a server of its own, because then a model may have typed it.
+(law 9) are a person's: the command line runs them only at a terminal, and the daemon refuses them to anything that descends
+from a connected client or from a server of its own, because then a model may have typed it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from earnest.gateway.app import App
     from earnest.gateway.process.application import Op
     from earnest.gateway.process.control import ControlPeer
-
 
 
 class _NoTransport:
@@ -154,9 +153,7 @@ class Operations:
         from earnest.gateway.client import Client
 
         client = Client("earnest", f"user:{peer.uid}", (f"user:{peer.uid}", f"terminal:{peer.pid}"))
-        return Session(
-            self._app.gateway, client, Route("all"), _NoTransport(), id=self._app.new_id("s"), modern=True
-        )
+        return Session(self._app.gateway, client, Route("all"), _NoTransport(), id=self._app.new_id("s"), modern=True)
 
     async def op_explain(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """What would be decided of a call, and why; nothing is recorded and nothing runs."""
@@ -206,7 +203,10 @@ class Operations:
             "judged_as": judged.judged_as,
             "labels": list(names(judged.labels_before)),
             "policy_sha256": judged.policy_sha256,
-            "observed": (judged.verdict is not Verdict.DENY and [r.rule for r in judged.reasons if r.verdict is not Verdict.ALLOW]) or [],
+            "observed": (
+                judged.verdict is not Verdict.DENY and [r.rule for r in judged.reasons if r.verdict is not Verdict.ALLOW]
+            )
+            or [],
         }
 
     def _key(self, text: Any, peer: ControlPeer) -> Key:
@@ -287,7 +287,13 @@ class Operations:
             }
             for row in rows
         ] + [
-            {"server": found.server, "tool": found.tool, "labels": _said(found.labels), "pin": found.pin, "source": found.source}
+            {
+                "server": found.server,
+                "tool": found.tool,
+                "labels": _said(found.labels),
+                "pin": found.pin,
+                "source": found.source,
+            }
             for found in app.world.settings.labels
         ]
 
@@ -416,7 +422,7 @@ class Operations:
         app = self._app
         queue: asyncio.Queue[Approval] = asyncio.Queue()
         before = app.gateway.on_asked
-        
+
         def told(approval: Approval) -> None:
             before(approval)
             queue.put_nowait(approval)
@@ -448,7 +454,9 @@ class Operations:
         if not app.approvals.decide(row.id, answer != "no", channel="terminal", valid_s=valid, by=by):
             now = app.approvals.get(row.id)
             raise EarnestError(
-                "E1609", f"the ask {row.id} is {now.state if now is not None else 'gone'} already; the answer changes nothing", exit_code=1
+                "E1609",
+                f"the ask {row.id} is {now.state if now is not None else 'gone'} already; the answer changes nothing",
+                exit_code=1,
             )
         return {"id": row.id, "answer": answer, "receipt": receipt}
 
@@ -457,7 +465,11 @@ class Operations:
         key = tuple(prompt["conversation"])
         values = steering_digest(prompt["arguments"].encode(), frozenset(prompt["content_arguments"]))
         bound = CallValues(
-            prompt["identity"], prompt["tool"], prompt["pin"], values, _steering_text(prompt["arguments"], prompt["content_arguments"])
+            prompt["identity"],
+            prompt["tool"],
+            prompt["pin"],
+            values,
+            _steering_text(prompt["arguments"], prompt["content_arguments"]),
         )
         return self._endorse(key, bound, prompt["server"], by)
 
@@ -530,7 +542,6 @@ class Operations:
     async def op_conversation_endorse(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """A standing yes for one tool with given steering values, in one conversation."""
         _person(peer, "endorsing")
-        app = self._app
         key = self._key(request["conversation"], peer)
         served = (await self._look({"server": request["server"]}, peer))[0]
         tool = served.server.tools.get(str(request["tool"]))
@@ -618,6 +629,3 @@ def _steering_text(arguments: str, content: list[str]) -> str:
     members = canonical.members(arguments.encode() or b"{}")
     words = [f"{name}={shlex.quote(raw.decode())}" for name, raw in members.items() if name not in content]
     return " ".join(words) or "no arguments that steer it"
-
-
-

@@ -91,7 +91,11 @@ class Records:
         """Append something other than a call: trust given, a pin accepted, a label lowered. Flushed at once."""
         known = {name: facts.pop(name) for name in ("principal", "server", "tool", "conversation") if name in facts}
         record = receipt.Event(
-            time=self._clock(), what=what, text=text, facts={k: str(v) for k, v in facts.items()}, **known  # type: ignore[arg-type]
+            time=self._clock(),
+            what=what,
+            text=text,
+            facts={k: str(v) for k, v in facts.items()},
+            **known,  # type: ignore[arg-type]
         )
         id = self._log.append(record)
         self._log.flush()

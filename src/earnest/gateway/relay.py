@@ -384,7 +384,8 @@ class Relay:
         self.refuse(outcome, asking.failed(error.message, self._id(), self.session.modern), error.message, str(error)[:500])
 
     def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
-        """End without an answer of the server: a tool call with an error result that a model can act on, others with an error."""
+        """End without an answer of the server: a tool call with an error result that a model can act on, others with an
+        error."""
         if self.method.kind == "tool":
             self.finish(envelope.result(self.request_id, result), outcome, detail)
         else:

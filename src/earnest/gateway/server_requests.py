@@ -29,7 +29,9 @@ class AnswerRelay(Relay):
 
     __slots__ = ("answer_to", "reply_raw")
 
-    def __init__(self, gateway: Gateway, session: Session, call: Relay, row: Method, message: Message, answer_to: bytes) -> None:
+    def __init__(
+        self, gateway: Gateway, session: Session, call: Relay, row: Method, message: Message, answer_to: bytes
+    ) -> None:
         super().__init__(gateway, session, Message("request", b"", row.name), row, call.outlet)
         self.answer_to = answer_to
         self.reply_raw = message.result

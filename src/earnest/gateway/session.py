@@ -37,10 +37,18 @@ class Session:
     """See the module. `modern` says which era; `id` is unique in this daemon and known to nobody outside."""
 
     def __init__(
-        self, gateway: Gateway, client: Client, route: Route, transport: Transport, *, id: str, modern: bool,
+        self,
+        gateway: Gateway,
+        client: Client,
+        route: Route,
+        transport: Transport,
+        *,
+        id: str,
+        modern: bool,
         own: Callable[[bytes], Served] | None = None,
     ) -> None:
-        """`own`: makes the server that came with the session itself (`earnest stdio NAME -- COMMAND`), for given capabilities."""
+        """`own`: makes the server that came with the session itself (`earnest stdio NAME -- COMMAND`), for given
+        capabilities."""
         self.gateway = gateway
         self.client = client
         self.route = route
@@ -50,6 +58,8 @@ class Session:
         self.version = MODERN if modern else LEGACY
         self.capabilities = b"{}"
         self.info = OWN_INFO
+        self.forwarded: Mapping[str, str] = {}
+        """Headers of the client's own that the operator lets through to the server of its route."""
         self.ready = modern
         """The client may be sent notifications (legacy: it said `initialized`)."""
         self.relays: dict[bytes, Relay] = {}
@@ -61,8 +71,8 @@ class Session:
     # messages of the client
 
     def handle(self, message: Message, outlet: Outlet, fields: HeaderFields = (), as_id: bytes = b"") -> None:
-        """Take one message. `fields`: the HTTP headers it came with. `as_id`: what the request is kept under where its own id may
-        not be unique. Whatever is wrong is answered, never raised."""
+        """Take one message. `fields`: the HTTP headers it came with. `as_id`: what the request is kept under where its own id
+        may not be unique. Whatever is wrong is answered, never raised."""
         if message.kind == "response" or message.kind == "error":
             waiter = self._waiting.pop(message.id, None)
             if waiter is not None:
@@ -105,9 +115,7 @@ class Session:
         else:
             self.gateway.spawn(self._call_of_many(message, method, outlet, fields, kept))
 
-    async def _call_of_many(
-        self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes
-    ) -> None:
+    async def _call_of_many(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes) -> None:
         """A call on a route of several servers: names can be told apart only once all lists are known."""
         try:
             if any(not served.server.listed for served in self.servers()):
@@ -214,9 +222,7 @@ class Session:
         """The `Mcp-*` headers a modern server behind HTTP wants, made from the body; unknown `Mcp-Param-*` go on."""
         if not link.hello.modern or not isinstance(link, HttpLink):
             return ()
-        made = headers.generate(
-            relay.method, relay.method.name, relay.members, MODERN, relay.declared, relay.forward
-        )
+        made = headers.generate(relay.method, relay.method.name, relay.members, MODERN, relay.declared, relay.forward)
         return tuple(field for field in made if field[0].lower().startswith("mcp-param-"))
 
     def client_facts(self) -> bridge.ClientFacts:

@@ -1,7 +1,7 @@
 """Clients on pipes: a shim's peer on one side, sessions on the other.
 
-One pipe may be spoken to in both eras (a client probes, then falls back), so a peer has a session for each era that is used. Lines
-that are no messages are answered, never fatal.
+One pipe may be spoken to in both eras (a client probes, then falls back), so a peer has a session for each era that is used.
+Lines that are no messages are answered, never fatal.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ class StdioFront:
             modern = (True not in self._sessions and False not in self._sessions) or False not in self._sessions
         session = self._sessions.get(modern)
         if session is None:
-            session = Session(
-                self._gateway, self._client, self._route, self, id=self._new_id(), modern=modern, own=self._own
-            )
+            session = Session(self._gateway, self._client, self._route, self, id=self._new_id(), modern=modern, own=self._own)
             self._sessions[modern] = session
             self._gateway.join(session)
         return session

@@ -14,7 +14,7 @@ LOCAL: Final = "local"
 
 
 class Tokens:
-    """Tokens of one instance: `token` holds that of the client `local`, `tokens.json` those of the clients that `init` named."""
+    """Tokens of one instance: `token` is that of the client `local`, `tokens.json` holds those of clients that `init` named."""
 
     def __init__(self, instance: str) -> None:
         self._instance = instance

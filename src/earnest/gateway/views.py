@@ -1,7 +1,7 @@
 """Views: which tools a route shows. What a view hides, a call on that route cannot reach.
 
-A view narrows, whatever a request says: `X-MCP-Readonly: true` hides more, `false` shows nothing that the view hides. Views look at
-resolved profiles, the same ones that calls are judged by.
+A view narrows, whatever a request says: `X-MCP-Readonly: true` hides more, `false` shows nothing that the view hides. Views
+look at resolved profiles, the same ones that calls are judged by.
 """
 
 from __future__ import annotations

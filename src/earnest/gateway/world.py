@@ -1,11 +1,10 @@
-"""Everything that a configuration says, made ready: settings, compiled policy, catalogs. One for the operator's own, one for each
-working directory whose file tightens it."""
+"""Everything that a configuration says, made ready: settings, compiled policy, catalogs. One for the operator's own, one for
+each working directory whose file tightens it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -16,18 +15,8 @@ from earnest.config.policy.load import compose
 from earnest.config.settings import Settings
 from earnest.core.compile import Compiled
 from earnest.gateway.catalogs import Catalogs
+from earnest.gateway.launch import inherited
 from earnest.store.base import Store
-
-_INHERITED: Final = frozenset(
-    (
-        "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
-        "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
-        "https_proxy", "no_proxy", "all_proxy", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
-        "SystemRoot", "ProgramData", "APPDATA",
-    )
-)  # fmt: skip
-"""What a configured server gets of the environment: what programs need to find their way, and no secrets. More by `env`."""
-
 
 class World(msgspec.Struct, frozen=True):
     """One configuration, ready to use."""
@@ -66,12 +55,11 @@ class Worlds:
 
     def _world(self, settings: Settings, sha256: str = "") -> World:
         document = compose(settings.policies, settings.preset)
-        inherited = {k: v for k, v in self._env.items() if k in _INHERITED or k.startswith("LC_")}
         catalogs = Catalogs(
             settings=settings,
             store=self._store,
             packs=self._packs,
-            env=inherited,
+            env=inherited(self._env),
             secrets=self._env,
             wall=self._wall,
             log=self._log,

@@ -2,8 +2,8 @@
 
 An approval fits one lock: principal, server identity, conversation, tool, pin, arguments, flow labels and policy version. It is
 asked once however often the call is retried, decided once, used once, and runs out. Asks are in the store before anyone is
-asked, so that they survive a restart; a call that waits hears of the decision by a callback and then takes the approval from the
-store like any other: the store alone says who was first.
+asked, so that they survive a restart; a call that waits hears of the decision by a callback and then takes the approval from
+the store like any other: the store alone says who was first.
 """
 
 from __future__ import annotations

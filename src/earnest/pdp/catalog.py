@@ -314,7 +314,8 @@ class Server:
             title = inner.get("title") if isinstance(inner, dict) else None
         entry.title = title if isinstance(title, str) else None
         if entry.definition is not entry.offered and entry.state is PinState.LOOSENED:
-            entry.claims = _riskier(entry.claims, raw_from_wire(_json(canonical.members(entry.offered).get("annotations", b""))))
+            offered = canonical.members(entry.offered).get("annotations", b"")
+            entry.claims = _riskier(entry.claims, raw_from_wire(_json(offered)))
 
 
 def stricter(a: Labels, b: Labels) -> Labels:

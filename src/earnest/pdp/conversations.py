@@ -116,7 +116,7 @@ class Conversations:
                 "own": list(names(self._state.own(key))),
                 "touched": self._touched.get(key, 0.0),
             }
-            for key in self._state.keys()
+            for key in self._state.keys()  # noqa: SIM118 (a FlowState is no dict: keys come parents first)
         ]
 
     def __contains__(self, key: Key) -> bool:

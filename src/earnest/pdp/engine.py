@@ -43,6 +43,9 @@ _PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "r
 class Endorsements(Protocol):
     """A person's standing answers."""
 
+    def any(self, key: Key) -> bool:
+        """Whether there is one at this key or above it at all."""
+
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
         """The one that covers a call with these steering values, if any."""
 
@@ -85,12 +88,12 @@ class Engine:
         def load() -> object:
             return reading.load(question.arguments)
 
-        endorsement = self._endorsed(question) if labels or table.at(labels, load).verdict is not Verdict.ALLOW else None
-        bits = labels | (ENDORSED if endorsement is not None else 0)
-        decision = table.at(bits, load, endorsement)
+        endorsement = None
+        decision = table.at(labels, load)
         if decision.observed is not Verdict.ALLOW:
+            endorsement = self._endorsed(question)
             decision = table.at(
-                bits,
+                labels | (ENDORSED if endorsement is not None else 0),
                 load,
                 endorsement,
                 causes=self.conversations.causes(question.key),
@@ -205,6 +208,8 @@ class Engine:
         return table
 
     def _endorsed(self, question: Question) -> Endorsement | None:
+        if not self._endorsements.any(question.key):
+            return None
         try:
             values = steering_digest(question.arguments, question.tool.takes_text)
         except EarnestError:

@@ -30,7 +30,13 @@ MAX_STRINGS: Final = 5000
 """Strings looked at in one call; a call with more is judged as one that touches a protected place."""
 
 _COMMANDS: Final = "trust|labels|pins|approvals|conversation|init|policy|stop|serve|run"
-_OWN_COMMAND: Final = re.compile(rf"(?:^|[\s;&|`$(/'\"]|-m\s)earnest(?:['\"\s,]|\\t)+[^;&|\n]*?\b(?:{_COMMANDS})\b", re.IGNORECASE)
+_OWN_COMMAND: Final = re.compile(
+    rf"(?:^|[\s;&|`$(/'\"]|-m\s)earnest(?:['\"\s,]|\\t)+[^;&|\n]*?\b(?:{_COMMANDS})\b", re.IGNORECASE
+)
+
+_WORTH_A_LOOK: Final = re.compile(rb"[/\\\\~%]|earnest|mcp\\.json", re.IGNORECASE)
+"""Without a slash, an escape, a tilde or one of these words, no argument reaches a protected place (unless the server itself
+runs in one)."""
 
 HOST_SETTINGS: Final = (
     ".claude.json",
@@ -83,6 +89,7 @@ class Floor:
         places = [*own, *(os.path.join(home, part) for part in HOST_SETTINGS)]
         self._home = home
         self._places = tuple(sorted({p for place in places for p in (os.path.normpath(place), os.path.realpath(place))}))
+        self._folders: dict[str | None, bool] = {}
         self._tails = tuple("/" + tail for tail in PROJECT_SETTINGS)
         words = {*(p.casefold() for p in self._places)}
         for place in self._places:
@@ -91,10 +98,15 @@ class Floor:
                 words |= {("~" + rest).casefold(), ("$home" + rest).casefold(), ("${home}" + rest).casefold()}
         self._mentions = tuple(sorted(words))
 
-    def check(self, arguments: bytes, *, cwd: str | None, destructive: bool, takes_text: frozenset[str] = frozenset()) -> Reason | None:
-        """Why the call must not run, or None. `arguments` is valid JSON, `cwd` the server's folder, `destructive` whether the
-        tool may destroy, `takes_text` the names of top-level arguments whose role is content."""
-        if b'"' not in arguments:
+    def check(
+        self, arguments: bytes, *, cwd: str | None, destructive: bool, takes_text: frozenset[str] = frozenset()
+    ) -> Reason | None:
+        """Why the call must not run, or None.
+
+        `arguments` is valid JSON, `cwd` the server's folder, `destructive` whether the tool may destroy, `takes_text` the names
+        of top-level arguments whose role is content.
+        """
+        if not _WORTH_A_LOOK.search(arguments) and not self._inside(cwd):
             return None
         try:
             value = msgspec.json.decode(arguments)
@@ -126,7 +138,7 @@ class Floor:
         if text.startswith("~/") or text == "~":
             text = self._home + text[1:]
         if not text.startswith("/"):
-            if "/" not in text and not self._is_settings_name(text):
+            if "/" not in text and not self._is_settings_name(text) and not self._inside(cwd):
                 return False
             text = os.path.join(cwd or self._home, text)
         for path in {os.path.normpath(text), os.path.realpath(text)}:
@@ -140,6 +152,19 @@ class Floor:
                     return True
         return False
 
+    def _inside(self, cwd: str | None) -> bool:
+        """Whether a server's folder is a protected place, so that a bare file name can be one."""
+        known = self._folders.get(cwd)
+        if known is None:
+            real = os.path.realpath(cwd or self._home)
+            known = any(
+                place == real or os.path.dirname(place) == real or real.startswith(place + "/") for place in self._places
+            )
+            # The person's home holds protected files by name; those names are checked by themselves.
+            known = known and real != os.path.realpath(self._home)
+            self._folders[cwd] = known
+        return known
+
     def _is_settings_name(self, text: str) -> bool:
         return "/" + text.casefold() in self._tails
 
@@ -149,7 +174,7 @@ class Floor:
 
 
 def _strings(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """All strings in a JSON value, keys too, with the top-level argument they stand in. No recursion: depth is a client's choice."""
+    """All strings in a JSON value, keys too, with the top-level argument they stand in. No recursion: depth is the client's."""
     stack: list[tuple[str, object]] = [(name, value)]
     top = True
     while stack:

@@ -133,37 +133,42 @@ class KeptEndorsements:
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._known: dict[str, list[tuple[EndorsementRow, CallValues]]] = {}
+        self._known: dict[Key, list[tuple[EndorsementRow, CallValues]]] = {}
+
+    def any(self, key: Key) -> bool:
+        return any(self._of(key[:length]) for length in range(len(key), 0, -1))
 
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
+        wanted = (server_identity, tool, pin, values_sha256)
         for length in range(len(key), 0, -1):
-            for row, values in self._of(key_text(key[:length])):
-                if (values.identity, values.tool, values.pin, values.values_sha256) == (server_identity, tool, pin, values_sha256):
-                    if not row.expires or row.expires > self._clock():
-                        return Endorsement(row.receipt, values.text)
+            for row, values in self._of(key[:length]):
+                bound = (values.identity, values.tool, values.pin, values.values_sha256)
+                if bound == wanted and (not row.expires or row.expires > self._clock()):
+                    return Endorsement(row.receipt, values.text)
         return None
 
     def add(self, row: EndorsementRow) -> None:
         """Keep one; the caller has written its receipt."""
         self._store.put_endorsement(row)
-        self._known.pop(row.conversation, None)
+        self._known.clear()
 
-    def drop(self, row_id: str, conversation: str) -> bool:
+    def drop(self, row_id: str) -> bool:
         """Take one back."""
-        self._known.pop(conversation, None)
+        self._known.clear()
         return self._store.drop_endorsement(row_id)
 
     def listed(self, key: Key) -> list[EndorsementRow]:
         """Those of one conversation."""
         return self._store.endorsements(key_text(key), self._clock())
 
-    def _of(self, conversation: str) -> list[tuple[EndorsementRow, CallValues]]:
-        known = self._known.get(conversation)
+    def _of(self, key: Key) -> list[tuple[EndorsementRow, CallValues]]:
+        known = self._known.get(key)
         if known is None:
-            known = [
+            if len(self._known) > 10_000:
+                self._known.clear()
+            known = self._known[key] = [
                 (row, msgspec.json.decode(row.values, type=CallValues))
-                for row in self._store.endorsements(conversation, self._clock())
+                for row in self._store.endorsements(key_text(key), self._clock())
                 if row.kind == "call"
             ]
-            self._known[conversation] = known
         return known

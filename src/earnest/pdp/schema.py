@@ -60,7 +60,8 @@ _FORMAT: Final = {
 
 
 def conforms(value: object, schema: object) -> bool:
-    """Whether a value is what a schema of plain values admits. Bounds (minimum and the like) carry no text and are not looked at."""
+    """Whether a value is what a schema of plain values admits. Bounds (minimum and the like) carry no text, so they are passed
+    over."""
     if not isinstance(schema, Mapping):
         return False
     if "const" in schema:

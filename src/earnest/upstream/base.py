@@ -80,7 +80,13 @@ class Link(Protocol):
         """The id that the next `call` given it will use, so that a progress token can be made of it beforehand."""
 
     def call(
-        self, method: str, params: bytes, handler: ExchangeHandler, *, id: int | None = None, headers: tuple[tuple[str, str], ...] = ()
+        self,
+        method: str,
+        params: bytes,
+        handler: ExchangeHandler,
+        *,
+        id: int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> Exchange:
         """Send a request. `params` is complete for the link's era (`_meta` included) or empty. `headers` are extra HTTP headers
         (`Mcp-Param-*` of the caller), ignored by links without headers. Failures to send arrive through `handler.lost`."""

@@ -146,7 +146,7 @@ class StdioLink:
         loop = asyncio.get_running_loop()
         self._gone = loop.create_future()
         executable = find_executable(self._argv[0], self._env.get("PATH", os.defpath), self._cwd)
-        if self._cwd is not None and not os.path.isdir(self._cwd):
+        if self._cwd is not None and not os.path.isdir(self._cwd):  # noqa: ASYNC240 (one stat before a fork)
             raise EarnestError("E1202", f"server {self.name!r}: its folder {self._cwd!r} does not exist", exit_code=3)
         try:
             transport, _ = await loop.subprocess_exec(
