@@ -67,9 +67,9 @@ class Rig:
                         dead = f.read().rpartition(b")")[2].split()[0] == b"Z"
                 except OSError:
                     continue
-                if b"earnest.gateway.process.daemon" in words and os.fsencode(self.home) in b" ".join(words):
-                    if not dead:
-                        found.append(int(one))
+                ours = b"earnest.gateway.process.daemon" in words and os.fsencode(self.home) in b" ".join(words)
+                if ours and not dead:
+                    found.append(int(one))
         return found
 
     def kill(self) -> int:

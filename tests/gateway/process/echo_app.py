@@ -106,6 +106,9 @@ class Echo:
             return
         if method == "initialize":
             self.note(f"initialize {peer.epoch}")
+        if method == "die-now":
+            self.note("did die-now")
+            os._exit(9)
         if method == "broken":
             raise RuntimeError("broken on purpose")
         delay = params.get("delay", 0)

@@ -162,8 +162,8 @@ def _move_under(memory: Memory, monkeypatch, moment: int) -> int:
     """A line is handed on, then one so long follows that the rest must move to the front; dies at that moment."""
     journal = memory.adopt()
     partial = b"p" * (LINE_BYTES - 100)
-    _put(journal, b"".join(b"%06d" % n + b"f" * 60_000 + b"\n" for n in range(180)))
-    while (last := journal.line()) is not None and not last.startswith(b"000179"):
+    _put(journal, b"".join(b"%06d" % n + b"f" * 60_000 + b"\n" for n in range(200)))
+    while (last := journal.line()) is not None and not last.startswith(b"000199"):
         journal.consume()
     assert last is not None
     clock = Clock(moment)

@@ -93,6 +93,17 @@ def test_lines_not_looked_at_when_the_kill_came_are_served(rig, ask):
     assert effects["did t5"] == 1 and max(effects.values()) == 1
 
 
+def test_a_call_passed_on_but_still_in_the_input_is_not_passed_on_again(rig, ask):
+    """The kill falls between passing a call on and taking its line out."""
+    shim = rig.shim()
+    shim.stdin.write(ask("once", "die-now") + ask(2))
+    shim.stdin.flush()
+    first, second = (json.loads(shim.stdout.readline()) for _ in range(2))
+    assert first["id"] == "once" and first["error"]["code"] == -31003
+    assert second["id"] == 2 and second["result"]["epoch"] == 2
+    assert rig.done() == ["did die-now"]
+
+
 def test_half_a_line_is_ended_before_what_follows(rig, talk, ask):
     shim = rig.shim()
     talk(shim, 1)
