@@ -22,7 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
-from earnest.gateway.launch import launch
+from earnest.gateway.launch import launch_of
 from earnest.gateway.operator import refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refined, Refiner, Server, Tool, Words, stricter
@@ -97,7 +97,7 @@ class Catalogs:
                 self._log(f"[{name}] {error}")
 
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
-        found = launch(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
+        found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
             return _Entry(name, identities.of_url(found.url), found, settings, timeout)

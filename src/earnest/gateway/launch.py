@@ -23,7 +23,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name in _INHERITED or name.startswith("LC_")}
 
 
-def launch(settings: ServerSettings, *, folder: str, env: Mapping[str, str], secrets: Mapping[str, str]) -> Launch:
+def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], secrets: Mapping[str, str]) -> Launch:
     """A server's launch. `folder`: where relative files start from; `env`: what it inherits; `secrets`: what `${env:X}`
     refers to.
 

@@ -18,6 +18,7 @@ from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.launch import inherited
 from earnest.store.base import Store
 
+
 class World(msgspec.Struct, frozen=True):
     """One configuration, ready to use."""
 
