@@ -44,6 +44,7 @@ GROUPS: Final[dict[str, dict[str, Command]]] = {
         "labels": Command("labels:app", "What you say of tools yourself"),
         "pins": Command("pins:app", "Definitions of tools: list, compare, accept"),
         "policy": Command("policy:app", "Check, test and explain a policy"),
+        "config": Command("config:app", "Check the configuration; approve one found in a folder"),
     },
     "Calls and conversations": {
         "approvals": Command("approvals:app", "Answer the calls that wait for you"),
@@ -196,7 +197,9 @@ def _call(word: str, command: Command, args: list[str]) -> int:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command()(found)
     try:
-        code = typer.main.get_command(app)(args, prog_name=f"earnest {word}", standalone_mode=False)
+        # Click drops the `--`; some commands must know what was typed behind it.
+        behind = tuple(args[len(_before_dashes(args)) + 1 :]) if "--" in args else None
+        code = typer.main.get_command(app)(args, prog_name=f"earnest {word}", standalone_mode=False, obj=behind)
     except typer.Exit as end:
         return end.exit_code
     except typer.Abort:
