@@ -8,7 +8,7 @@ and runs per call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from earnest.core.errors import EarnestError
 from earnest.core.expr import Closure, ConditionError, Const, Expr, Fail, names_in
@@ -27,6 +27,8 @@ from earnest.core.policy import (
 )
 from earnest.core.verdict import Verdict
 from earnest.core.vocabulary import COMBINATIONS, FLOW_BITS, ToolFacts, environment, flow_environment
+
+_REMEMBERED: Final = 256
 
 
 class _Open:
@@ -54,22 +56,37 @@ class _Open:
 class _Cell:
     """One combination of flow bits under which some rule reads the arguments."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("_said", "parts")
 
     def __init__(self, parts: tuple[Match | _Open, ...]) -> None:
         self.parts = parts
+        # The answer by which rules matched; a rule that errs says why in its reason, so those are made anew.
+        self._said: dict[tuple[bool, ...], PolicyVerdict] = {}
 
     def settle(self, load: Loader) -> PolicyVerdict:
         try:
             scope = {"args": load()}
         except EarnestError as error:
             return unreadable(error)
-        matches: list[Match] = []
+        found: list[Match | None] = []
+        erred = False
         for part in self.parts:
-            found = part if isinstance(part, Match) else part.settle(scope)
-            if found is not None:
-                matches.append(found)
-        return combine(matches)
+            if isinstance(part, _Open):
+                match = part.settle(scope)
+                erred = erred or (match is not None and match is not part.match)
+                found.append(match)
+            else:
+                found.append(part)
+        matches = [match for match in found if match is not None]
+        if erred:
+            return combine(matches)
+        key = tuple(match is not None for match in found)
+        said = self._said.get(key)
+        if said is None:
+            if len(self._said) >= _REMEMBERED:
+                self._said.clear()
+            said = self._said[key] = combine(matches)
+        return said
 
 
 class Row:

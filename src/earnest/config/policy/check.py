@@ -100,13 +100,18 @@ def check(policy: Policy, *, seed: int = 0, limit: int = LIMIT) -> Checked:
     visited = 0
     uncovered: list[State] = []
     risks: dict[str, Finding] = {}
+    # Most states differ in nothing that a rule looks at, so what follows from the marks alone is worked out once.
+    seen: set[tuple[int, ...]] = set()
+    ranges = _Ranges(columns)
     for state in states:
         visited += 1
         marks = [column.at(state) for column in columns]
-        _mark(columns, marks)
+        if tuple(marks) not in seen:
+            seen.add(tuple(marks))
+            _mark(columns, marks)
         if not any(mark & _MUST for mark, column in zip(marks, columns, strict=True) if column.tier is not Tier.FLOOR):
             uncovered.append(state) if len(uncovered) < _EXAMPLES else None
-        _risk(columns, state, marks, risks)
+        _risk(columns, state, marks, risks, ranges)
     findings += (_shadowed(column, sampled) for column in columns if _dead(column))
     if uncovered:
         text = "where no rule matches the answer is ask; for example when " + "; or ".join(map(_said, uncovered))
@@ -203,7 +208,22 @@ def _verdict(matched: list[_Column]) -> int:
     return max(floored, Verdict.ASK)
 
 
-def _risk(columns: list[_Column], state: State, marks: list[int], risks: dict[str, Finding]) -> None:
+class _Ranges:
+    """`_verdicts`, remembered by the marks."""
+
+    def __init__(self, columns: list[_Column]) -> None:
+        self._columns = columns
+        self._known: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    def of(self, marks: list[int]) -> tuple[int, int]:
+        key = tuple(marks)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _verdicts(self._columns, marks)
+        return known
+
+
+def _risk(columns: list[_Column], state: State, marks: list[int], risks: dict[str, Finding], ranges: _Ranges) -> None:
     """Law 1 as people expect it: one step to the riskier side must not be allowed more."""
     mildest: int | None = None
     for name, steps in _RISKIER.items():
@@ -216,9 +236,9 @@ def _risk(columns: list[_Column], state: State, marks: list[int], risks: dict[st
             if not possible(worse):
                 continue
             if mildest is None:
-                mildest, _ = _verdicts(columns, marks)
-            after = [column.at(worse) for column in columns]
-            _, severest = _verdicts(columns, after)
+                mildest, _ = ranges.of(marks)
+            after = [c.at(worse) if name in c.names else m for c, m in zip(columns, marks, strict=True)]
+            _, severest = ranges.of(after)
             if severest < mildest:
                 rule = _culprit(columns, after)
                 risks[name] = Finding(
