@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import time
@@ -164,8 +165,7 @@ class App:
         """End what runs, write what is owed."""
         if self._housekeeper is not None:
             self._housekeeper.cancel()
-        if self.listener is not None:
-            await self.listener.close()
+        await self.unlisten()
         await self.gateway.stop()
         self.payloads.flush()
         self.receipts.close()
@@ -269,6 +269,16 @@ class App:
         if port not in (None, 0, bound[1]):
             raise EarnestError("E1012", f"the daemon already listens at {address}", "`earnest stop` ends it.")
         return address
+
+    async def unlisten(self) -> None:
+        """Close the HTTP listener, if it is open."""
+        if self.listener is not None:
+            listener, http, self.listener, self.http = self.listener, self.http, None, None
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.ctx.instance}/http")
+            await listener.close()
+            if http is not None:
+                http.expire(-1.0)
 
     def _write_address(self, address: str) -> None:
         path = f"{self.ctx.instance}/http"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from earnest.core import receipt
-from earnest.core.profile import Profile
 from earnest.pdp.facts import Judgement
 
 
@@ -32,16 +31,12 @@ class Records:
         self._log = log
         self._payloads = payloads
         self._clock = clock
-        self._compact: dict[Profile, str] = {}
 
     def decided(self, judgement: Judgement, decision: Literal["allow", "ask", "deny"]) -> str:
         """Append the decision record; its id becomes the judgement's."""
         question = judgement.question
-        profile = self._compact.get(judgement.profile)
-        if profile is None:
-            if len(self._compact) > 10_000:
-                self._compact.clear()
-            profile = self._compact[judgement.profile] = receipt.compact(judgement.profile)
+        tool = question.tool
+        profile = tool.compact if judgement.profile is tool.profile else receipt.compact(judgement.profile)
         judgement.id = self._log.append(
             receipt.Decision(
                 time=judgement.time,

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from earnest.core import canonical, pin
+from earnest.core import canonical, pin, receipt
 from earnest.core.decide import PinState, Table
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_wire
@@ -89,7 +89,7 @@ class Tool:
     """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
 
     __slots__ = (
-        "annotations", "claims", "definition", "difference", "is_method", "name", "offered", "output_schema", "pin", "profile",
+        "annotations", "claims", "compact", "definition", "difference", "is_method", "name", "offered", "output_schema", "pin", "profile",
         "standing", "state", "tables", "takes_text", "title", "words",
     )  # fmt: skip
 
@@ -110,6 +110,8 @@ class Tool:
         self.words = NO_WORDS
         self.standing = Standing()
         self.profile: Profile = resolve(self.standing)
+        self.compact = receipt.compact(self.profile)
+        """The profile in one line, for receipts."""
         self.takes_text: frozenset[str] = frozenset()
         self.tables: dict[object, Table] = {}
         """Decisions that stand ready, by policy, client and refined profile; emptied when anything above changes."""
@@ -298,6 +300,7 @@ class Server:
             safe_output=holds and only_plain_values(_json(entry.output_schema)),
         )
         entry.profile = resolve(entry.standing)
+        entry.compact = receipt.compact(entry.profile)
 
     def _read(self, entry: Tool) -> None:
         """Claims and titles: of the definition in force, and the riskier of both where a looser one waits."""
