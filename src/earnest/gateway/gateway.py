@@ -75,7 +75,7 @@ class Gateway:
         self.names = Names()
         self.sessions: set[Session] = set()
         self.relays: set[Relay] = set()
-        self.on_asked: Callable[[Approval], None] = lambda approval: None
+        self.on_asked: set[Callable[[Approval], None]] = set()
         self._connect = connect
         self._by_client: dict[str, int] = {}
         self._by_server: dict[str, int] = {}
@@ -341,4 +341,5 @@ class Gateway:
 
     def asked(self, approval: Approval) -> None:
         """A call waits for a person."""
-        self.on_asked(approval)
+        for told in tuple(self.on_asked):
+            told(approval)

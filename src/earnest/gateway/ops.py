@@ -76,6 +76,7 @@ class Operations:
         app = self._app
         return {
             "config": app.ctx.config,
+            "config_sha256": app.world.settings.sha256,
             "instance": app.ctx.instance,
             "preset": app.world.settings.preset,
             "policy_sha256": app.engine.policy.sha256,
@@ -421,20 +422,14 @@ class Operations:
         """What waits, and then each new ask as it comes."""
         app = self._app
         queue: asyncio.Queue[Approval] = asyncio.Queue()
-        before = app.gateway.on_asked
-
-        def told(approval: Approval) -> None:
-            before(approval)
-            queue.put_nowait(approval)
-
-        app.gateway.on_asked = told
+        app.gateway.on_asked.add(queue.put_nowait)
         try:
             for row in app.approvals.listed():
                 await peer.reply(_approval(row))
             while True:
                 await peer.reply(_approval(await queue.get()))
         finally:
-            app.gateway.on_asked = before
+            app.gateway.on_asked.discard(queue.put_nowait)
 
     async def op_approve(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """Answer an ask: once, no, or for this conversation with these destinations."""
@@ -562,6 +557,13 @@ class Operations:
         """Serve HTTP; the address."""
         address = await self._app.listen(request.get("host"), request.get("port"))
         return {"address": address, "token_file": f"{self._app.ctx.instance}/token"}
+
+    async def op_unlisten(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """Stop serving HTTP, unless another command line holds it; what is left that uses the daemon."""
+        app = self._app
+        if not app.waiting_ops:
+            await app.unlisten()
+        return {"holders": app.waiting_ops, "clients": len(app.fronts), "listening": app.listener is not None}
 
     async def op_hold(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """Keep the daemon for as long as the caller is connected, and tell what is asked meanwhile."""

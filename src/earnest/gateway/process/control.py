@@ -193,6 +193,7 @@ def _connect(
             code, text = shim.read_end(sock)
             sock.close()
             found, _, message = text.partition(": ")
-            raise EarnestError(found if message else "E1503", message or text, exit_code=code)
+            message, _, remedy = (message or text).partition("\n  ")
+            raise EarnestError(found if found != text else "E1503", message, remedy, exit_code=code)
         sock.close()
     raise EarnestError("E1503", "the daemon dies each time it is started.", f"See {instance}/daemon.log", exit_code=3)
