@@ -49,6 +49,8 @@ from earnest.store.sqlite import open_store
 
 WRITER: Final = "gateway"
 IDLE_S: Final = 900.0
+SIGNING_KEYS: Final = "signing-keys"
+"""The store's note of the public keys that signed checkpoints: a JSON list of JWKs, oldest first."""
 
 
 class App:
@@ -76,10 +78,11 @@ class App:
         self.world = self.worlds.operator()
         self.found: dict[str, World] = {}
         settings = self.world.settings
+        self.signer = Signer(f"{ctx.instance}/signing.key")
         self.receipts = ReceiptLog(
             f"{ctx.instance}/receipts",
             WRITER,
-            Signer(f"{ctx.instance}/signing.key"),
+            self.signer,
             time.time,
             known=self._known_head(),
             on_checkpoint=self._checkpointed,
@@ -143,7 +146,16 @@ class App:
             log=log,
         )
         self.gateway.start()
+        self.gateway.spawn(self._publish_key())
         self._housekeeper = loop.call_later(60, self._keep_house)
+
+    async def _publish_key(self) -> None:
+        """The public half of the signing key goes into the store, so that receipts can be verified by whoever reads both. The
+        library behind it takes a while to load: in a thread, once the daemon serves."""
+        public = await asyncio.get_running_loop().run_in_executor(None, lambda: self.signer.public)
+        known = msgspec.json.decode(self.store.meta(SIGNING_KEYS) or "[]", type=list[dict[str, str]])
+        if public not in known:
+            self.store.set_meta(SIGNING_KEYS, msgspec.json.encode([*known, public]).decode())
 
     def _keep_house(self) -> None:
         loop = asyncio.get_running_loop()

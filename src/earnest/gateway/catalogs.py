@@ -97,6 +97,12 @@ class Catalogs:
                 self._log(f"[{name}] {error}")
 
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
+        if settings.contain:
+            raise EarnestError(
+                "E1014",
+                f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
+                "Remove `contain`, or leave the server out: it is not started without what was asked for.",
+            )
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
