@@ -211,5 +211,5 @@ def pending_error(found: Overlay, name: str) -> EarnestError:
     return EarnestError(
         "E1012",
         f'the server "{name}" comes from {found.path}, which nobody has approved',
-        f"read the file, then: earnest trust --file {found.path}",
+        f"Read it, then approve it: earnest config approve {found.path}",
     )

@@ -22,7 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
-from earnest.gateway.launch import launch_of
+from earnest.gateway.launch import launch_of, shown
 from earnest.gateway.operator import refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refined, Refiner, Server, Tool, Words, stricter
@@ -106,8 +106,10 @@ class Catalogs:
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
-            return _Entry(name, identities.of_url(found.url), found, settings, timeout)
-        return _Entry(name, identities.of_command(found.argv, found.env, found.cwd or "/"), found, settings, timeout)
+            identity = identities.of_url(found.url)
+        else:
+            identity = identities.of_command(found.argv, found.env, found.cwd or "/")
+        return _Entry(name, msgspec.structs.replace(identity, display=shown(settings)), found, settings, timeout)
 
     def served(self, capabilities: bytes = b"{}") -> list[Served]:
         """The configured servers, in the file's order, as a client with these capabilities sees them."""

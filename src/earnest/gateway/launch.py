@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -42,3 +43,10 @@ def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], 
     argv = tuple(t.resolve(secrets, base=base).reveal() for t in settings.command)
     cwd = settings.cwd.resolve(secrets, base=base).reveal() if settings.cwd is not None else None
     return Launch(argv=argv, env={**env, **added}, cwd=cwd or env.get("HOME") or "/")
+
+
+def shown(settings: ServerSettings) -> str:
+    """The exact command or address, whole, for a person; references stay as they are written, so no secret is in it."""
+    if settings.url is not None:
+        return settings.url.shown()
+    return shlex.join(part.shown() for part in settings.command)

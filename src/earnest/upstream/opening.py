@@ -131,6 +131,8 @@ class _Word:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.future: asyncio.Future[Reply] = loop.create_future()
+        # The opening may have given up before the link ends: nobody asks for that failure any more.
+        self.future.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     def reply(self, reply: Reply) -> None:
         if not self.future.done():
