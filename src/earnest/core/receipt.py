@@ -53,6 +53,9 @@ class Decision(msgspec.Struct, frozen=True, tag_field="kind", tag="decision"):
     profile: str = ""
     approval: str = ""
     endorsement: str = ""
+    trust: str = ""
+    title: str | None = None
+    client_asks: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True, tag_field="kind", tag="outcome"):

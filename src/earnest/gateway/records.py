@@ -55,6 +55,9 @@ class Records:
                 profile=profile,
                 approval=judgement.approval,
                 endorsement=judgement.endorsement,
+                trust=question.server.trust.value,
+                title=tool.title,
+                client_asks="person" if question.client_asks else "nobody",
             )
         )
         if self._payloads is not None and question.arguments:

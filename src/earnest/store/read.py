@@ -53,6 +53,9 @@ class Receipt(msgspec.Struct, frozen=True):
     profile: dict[str, dict[str, bool | str]]
     approval: str
     endorsement: str
+    trust: str = ""
+    title: str | None = None
+    client_asks: str = ""
     outcome_time: str | None = None
     duration_ms: float | None = None
     result_sha256: str = ""
@@ -176,6 +179,9 @@ def _join(id: str, decision: Decision, outcome: Outcome | None) -> Receipt:
         profile=expand(decision.profile),
         approval=decision.approval,
         endorsement=decision.endorsement,
+        trust=decision.trust,
+        title=decision.title,
+        client_asks=decision.client_asks,
         outcome_time=stamp(outcome.time) if outcome else None,
         duration_ms=outcome.duration_ms if outcome else None,
         result_sha256=outcome.result_sha256 if outcome else "",
