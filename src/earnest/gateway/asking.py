@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 STATE_S: Final = 900.0
 """Seconds a sealed state may be carried around."""
-FORM_S: Final = 600.0
-"""Seconds a legacy form may stay unanswered before the call goes on to the queue."""
 PROGRESS_EVERY_S: Final = 5.0
 
 
@@ -134,35 +132,37 @@ class Asking:
             result = forms.input_required(form, relay.session.version, sealed)
             relay.finish(envelope.result(relay.request_id, result), "asked")
             return
-        hold = self._hold(relay, approval)
+        hold = self._queue(relay, approval)
         asked = self._gateway.now()
 
         def answered(message: Message) -> None:
-            if relay.done or self._holds.get(relay) is not hold:
-                return
+            hold.form_id = b""
             elapsed = self._gateway.now() - asked
             answer = forms.read_answer(message.result or None, form, elapsed, self._gateway.settings.asking.floor_s)
-            self._in_band_answer(relay, lock, approval, answer)
+            self._form_answer(relay, hold, answer)
 
         params = forms.elicitation(form, relay.session.version)
         hold.form_id = relay.session.ask_client("elicitation/create", params, relay.outlet, answered)
-        hold.timer = self._gateway.loop.call_later(FORM_S, self._no_answer, relay, approval)
 
-    def _no_answer(self, relay: Relay, approval: Approval) -> None:
-        if not relay.done:
-            self._to_queue(relay, approval)
-
-    def _in_band_answer(self, relay: Relay, lock: Lock, approval: Approval, answer: forms.Answer) -> None:
-        if answer.verdict == "nobody":
-            self._gateway.log(f"nobody was asked about {approval.id}: {answer.why}")
-            self._to_queue(relay, approval)
+    def _form_answer(self, relay: Relay, hold: _Hold, answer: forms.Answer) -> None:
+        """A legacy client answered the form; perhaps only after its call was told to wait, and then a retry is served."""
+        id = hold.approval.id
+        if answer.verdict != "nobody":
+            yes, valid = answer.verdict == "yes", self._gateway.settings.asking.valid_s
+            self.approvals.decide(id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
             return
-        yes = answer.verdict == "yes"
-        # The hold listens for decisions; it is let go first, so that this answer is acted on once, here.
+        self._gateway.log(f"nobody was asked about {id}: {answer.why}")
+        if self._gateway.settings.asking.queue or self._holds.get(relay) is not hold:
+            return
         self._drop(relay)
-        valid = self._gateway.settings.asking.valid_s
-        self.approvals.decide(approval.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
-        self._decided(relay, lock, yes)
+        self._unaskable(relay, id)
+
+    def _unaskable(self, relay: Relay, id: str) -> None:
+        """No person can be reached: the call does not run."""
+        judgement = relay.judgement
+        assert judgement is not None
+        self.approvals.withdraw(id)
+        relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
 
     def _read_retry(self, relay: Relay, lock: Lock, state: forms.State) -> None:
         """A modern retry: the sealed state is ours and fits this call; what is the answer worth?"""
@@ -176,7 +176,16 @@ class Asking:
             return
         now = int(self._gateway.wall() * 1000)
         answer = forms.read_retry(relay.members, state, now, self._gateway.settings.asking.floor_s)
-        self._in_band_answer(relay, lock, known, answer)
+        if answer.verdict == "nobody":
+            self._gateway.log(f"nobody was asked about {known.id}: {answer.why}")
+            if self._gateway.settings.asking.queue:
+                self._queue(relay, known)
+            else:
+                self._unaskable(relay, known.id)
+            return
+        yes, valid = answer.verdict == "yes", self._gateway.settings.asking.valid_s
+        self.approvals.decide(known.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
+        self._decided(relay, lock, yes)
 
     def _own_state(self, relay: Relay, lock: Lock) -> forms.State | None:
         """The state earnest sealed into this retry. A state of earnest's that does not fit counts as none, and goes nowhere."""
@@ -227,18 +236,9 @@ class Asking:
 
     # the queue
 
-    def _to_queue(self, relay: Relay, approval: Approval) -> None:
-        self._drop(relay)
-        self._queue(relay, approval)
-
-    def _queue(self, relay: Relay, approval: Approval) -> None:
+    def _queue(self, relay: Relay, approval: Approval) -> _Hold:
+        """Hold the call until somebody decides, up to `hold_s`."""
         settings = self._gateway.settings.asking
-        judgement = relay.judgement
-        assert judgement is not None
-        if not settings.queue:
-            self.approvals.withdraw(approval.id)
-            relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
-            return
         hold = self._hold(relay, approval)
         loop = self._gateway.loop
         hold.stop = self.approvals.on_decision(approval.id, lambda state: self._queue_answer(relay, hold, state))
@@ -246,6 +246,7 @@ class Asking:
         if relay.progress_token:
             hold.ticker = loop.call_later(PROGRESS_EVERY_S, self._tick, relay, hold, 1)
         self._gateway.asked(approval)
+        return hold
 
     def _queue_answer(self, relay: Relay, hold: _Hold, state: str) -> None:
         hold.stop = None
@@ -259,10 +260,14 @@ class Asking:
             self._expire(relay)
 
     def _held_long_enough(self, relay: Relay) -> None:
-        if self._drop(relay) is None or relay.done:
+        hold = self._drop(relay, keep_form=True)
+        if hold is None or relay.done:
             return
         judgement = relay.judgement
         assert judgement is not None
+        if not self._gateway.settings.asking.queue:
+            self._unaskable(relay, hold.approval.id)
+            return
         text = "waiting for a person, retry this same call"
         relay.refuse("waiting", forms.waiting(judgement.id, relay.session.modern), text)
 
@@ -332,7 +337,8 @@ class Asking:
         self._holds[relay] = hold
         return hold
 
-    def _drop(self, relay: Relay) -> _Hold | None:
+    def _drop(self, relay: Relay, *, keep_form: bool = False) -> _Hold | None:
+        """Let go of a held call. Unless `keep_form`, a form that is still open is taken back from the client."""
         hold = self._holds.pop(relay, None)
         if hold is None:
             return None
@@ -341,8 +347,10 @@ class Asking:
                 timer.cancel()
         if callable(hold.stop):
             hold.stop()
-        if hold.form_id:
+        if hold.form_id and not keep_form:
             relay.session.forget(hold.form_id)
+            relay.outlet.send(envelope.notification("notifications/cancelled", b'{"requestId":%b}' % hold.form_id))
+            hold.form_id = b""
         return hold
 
 
