@@ -98,6 +98,8 @@ class Echo:
             self.note(f"initialized {peer.epoch}")
         if id is None or method is None:
             return
+        if method == "die-before" and peer.epoch == 1:
+            os._exit(9)
         try:
             peer.begin(raw, line if method == "initialize" else b"")
         except EarnestError as e:

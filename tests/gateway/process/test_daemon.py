@@ -205,8 +205,26 @@ def test_the_lock_is_held_for_life(rig, talk):
         with pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         rig.clean()
-        rig.wait(lambda: not rig.daemons())
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        rig.wait(lambda: _locks(lock))
+
+
+def _locks(file) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_while_another_holds_the_lock_no_daemon_is_started(rig, talk):
+    rig.shim(stdin=subprocess.DEVNULL).wait(20)
+    rig.clean()
+    with open(rig.instance / "lock") as lock:
+        rig.wait(lambda: _locks(lock))
+        shim = rig.shim()
+        time.sleep(0.4)
+        assert shim.poll() is None and not rig.daemons() and rig.log().count(" serves ") == 1
+    assert talk(shim, 1)["id"] == 1
 
 
 def test_servers_of_a_killed_daemon_are_ended_by_the_next(make_rig, talk):

@@ -104,6 +104,14 @@ def test_a_call_passed_on_but_still_in_the_input_is_not_passed_on_again(rig, ask
     assert rig.done() == ["did die-now"]
 
 
+def test_a_line_being_looked_at_when_the_kill_came_is_served(rig, ask):
+    shim = rig.shim()
+    shim.stdin.write(ask(1, "die-before") + ask(2))
+    shim.stdin.flush()
+    answers = [json.loads(shim.stdout.readline()) for _ in range(2)]
+    assert [(a["id"], a["result"]["epoch"]) for a in answers] == [(1, 2), (2, 2)]
+
+
 def test_half_a_line_is_ended_before_what_follows(rig, talk, ask):
     shim = rig.shim()
     talk(shim, 1)

@@ -11,18 +11,16 @@ import asyncio
 import logging
 import os
 import re
-import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from earnest.core.errors import EarnestError
-from earnest.gateway.process import arrivals
 from earnest.gateway.process.arrivals import Arrival
 from earnest.gateway.process.descriptors import Sink, Source, Writer, writer_to
 from earnest.gateway.process.journal import LINE_BYTES, Journal, Stage
-from earnest.gateway.process.peers import Process, host_process
+from earnest.gateway.process.link import ShimLink, caller
 
 SERVER_UNAVAILABLE = -31003
 MAYBE = (
@@ -57,92 +55,6 @@ def error_line(id: bytes, code: int, message: str) -> bytes:
     """A JSON-RPC error for a raw id, without the end of line."""
     body = msgspec.json.encode({"code": code, "message": message})
     return b'{"jsonrpc":"2.0","id":' + (id or b"null") + b',"error":' + body + b"}"
-
-
-class ShimLink:
-    """The connection back to the shim: taken over, ended, and whether it still lives."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, on_gone: Callable[[], None]) -> None:
-        self._loop = loop
-        self._sock = sock
-        self._on_gone = on_gone
-        self._open = True
-        self._taken = False
-
-    def take(self) -> None:
-        """Says that from now on the descriptors are read."""
-        if self._open and not self._taken:
-            self._taken = True
-            try:
-                self._sock.send(b"A")
-            except OSError:
-                pass  # gone already, which the next read tells
-            self._loop.add_reader(self._sock.fileno(), self._read)
-
-    def _read(self) -> None:
-        try:
-            if self._sock.recv(4096):
-                return  # a shim says nothing more
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            pass
-        self.drop()
-        self._on_gone()
-
-    def end(self, code: int, text: str) -> None:
-        """Ends the shim with this exit code and text for its stderr."""
-        if self._open:
-            arrivals.end(self._sock, code, text)
-            self.drop()
-
-    def drop(self) -> None:
-        """Closes without a word: the shim looks for another daemon."""
-        if self._open:
-            self._open = False
-            if self._taken:
-                self._loop.remove_reader(self._sock.fileno())
-            self._sock.close()
-
-
-class Caller(msgspec.Struct, frozen=True):
-    """Who a shim is: what it was started as, and what the kernel says of it."""
-
-    name: str
-    client: str
-    argv: tuple[str, ...]
-    """`stdio`: the command after `--`; `hook`: its arguments."""
-    cwd: str
-    env: Mapping[str, str]
-    uid: int
-    pid: int
-    chain: tuple[Process, ...]
-    """The shim's process and its ancestors, nearest first."""
-
-    @property
-    def host(self) -> Process | None:
-        """The program that started the shim, past all wrappers."""
-        return host_process(self.chain)
-
-    @property
-    def start(self) -> int:
-        """Start of the shim's process in clock ticks; 0 if unknown."""
-        return self.chain[0].start if self.chain else 0
-
-
-def caller(arrival: Arrival) -> Caller:
-    """Reads who arrived."""
-    argv = arrival.texts("command") if arrival.text("kind") == "stdio" else arrival.texts("argv")
-    return Caller(
-        name=arrival.text("name"),
-        client=arrival.text("client"),
-        argv=tuple(argv),
-        cwd=arrival.text("cwd"),
-        env=arrival.environment(),
-        uid=arrival.who.uid,
-        pid=arrival.who.pid,
-        chain=arrival.who.chain,
-    )
 
 
 class StdioPeer:
