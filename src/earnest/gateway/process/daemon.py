@@ -37,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return e.exit_code
     try:
         # Everything is loaded now: an upgrade under a running daemon must not mix two versions.
-        from earnest.gateway import app
+        from earnest.gateway.app import build
         from earnest.gateway.process.life import run
 
-        return run(said.instance, said.config, said.named, folder, listener, lock, app.build)
+        return run(said.instance, said.config, said.named, folder, listener, lock, build)
     except EarnestError as e:
         print(f"earnest: {e}", file=sys.stderr)
         report(listener, e.exit_code, str(e))
