@@ -62,7 +62,8 @@ _JSON = st.recursive(
 @settings(max_examples=60)
 @given(_JSON)
 def test_the_encoding_is_json(value):
-    assert json.loads(handover.encode(value)) == value
+    back = json.loads(handover.encode(value))
+    assert back == value and repr(back) == repr(value)
 
 
 @settings(max_examples=60)

@@ -108,8 +108,10 @@ def encode(value: object) -> str:
     surrogate."""
     if isinstance(value, str):
         return _quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
-        return str(int(value))
+        return str(value)
     if isinstance(value, dict):
         return "{" + ",".join([_quote(k) + ":" + encode(v) for k, v in value.items()]) + "}"
     if isinstance(value, (list, tuple)):

@@ -45,7 +45,6 @@ class ControlPeer:
         started it.
 
         True as well where the ancestors cannot be known, so that what it guards is refused and not granted.
-        The daemon's own ancestors do not count: nobody's child has none.
         """
         if not self.chain:
             return True
