@@ -1,0 +1,168 @@
+"""The real daemon with published servers behind it, and the official Python client in front."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from earnest.core.errors import EarnestError
+from earnest.store.read import Receipt, receipts
+
+LIMIT_S = 60.0
+"""No exchange of these tests takes longer; a hang fails."""
+
+ERAS = ("legacy", "2026-07-28")
+"""The two ways in which the official client opens a connection: `initialize`, or none at all."""
+
+
+class Rig:
+    """One home with a configuration and its daemon."""
+
+    def __init__(self, home: Any, earnest: Sequence[str], make: Callable[[str], Any], folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self._earnest = list(earnest)
+        self._make = make
+        self._config: list[str] = []
+        self._address = ""
+        self._person = str(home.path / "person")
+
+    # the configuration
+
+    def server(self, name: str, real: str = "", *args: str, trust: str = "", env: Mapping[str, str] | None = None) -> Any:
+        """Configure a published server (`real`, or of this name) as `name`; returns it, with its folder."""
+        server = self._make(real or name)
+        self.configure(name, server, *args, trust=trust, env=env)
+        return server
+
+    def configure(self, name: str, server: Any, *args: str, trust: str = "", env: Mapping[str, str] | None = None) -> None:
+        """Configure a server made before, perhaps with more arguments or environment."""
+        text = f"[servers.{name}]\ncommand = {json.dumps([*server.command, *args])}\ncwd = {json.dumps(str(server.folder))}\n"
+        text += f"trust = {json.dumps(trust)}\n" if trust else ""
+        values = {**server.env, **(env or {})}
+        if values:
+            text += "env = { " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items()) + " }\n"
+        self.add(text)
+
+    def add(self, toml: str) -> None:
+        """More of earnest.toml, before the daemon starts."""
+        self._config.append(toml)
+        self.home.config.write_text("\n".join(self._config))
+
+    # the person
+
+    async def person(self, op: str, **members: Any) -> Any:
+        """What the daemon answers a person at a terminal of their own. Raises `EarnestError` as it does."""
+        if not os.path.exists(self._person):
+            command = [sys.executable, str(Path(__file__).with_name("person.py")), self._person]
+            process = await asyncio.create_subprocess_exec(*command, env=self.home.env, stdout=asyncio.subprocess.PIPE)
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"ready\n"
+            await process.wait()
+        reader, writer = await asyncio.open_unix_connection(self._person, limit=1 << 26)
+        try:
+            writer.write(json.dumps({"op": op, **members}).encode() + b"\n")
+            answer = json.loads(await reader.readline())
+        finally:
+            writer.close()
+        if "error" in answer:
+            raise EarnestError(answer["error"]["code"], answer["error"]["message"])
+        return answer["ok"]
+
+    async def answered(self, call: Any, answer: str = "once") -> tuple[Any, dict[str, Any]]:
+        """Await a call that must ask; the person gives `answer`. Returns the call's result and the ask."""
+        task = asyncio.ensure_future(call)
+        try:
+            while not (waiting := await self.person("approvals")):
+                assert not task.done(), f"the call did not ask: {task.result()}"
+                await asyncio.sleep(0.02)
+            assert len(waiting) == 1
+            await self.person("approve", id=waiting[0]["id"], answer=answer)
+            async with asyncio.timeout(LIMIT_S):
+                return await task, waiting[0]
+        finally:
+            task.cancel()
+
+    # clients
+
+    def stdio(self, name: str, *own: str, mode: str = "legacy", **more: Any) -> AbstractAsyncContextManager[Client]:
+        """The official client on `earnest stdio NAME`, or on `earnest stdio NAME -- OWN...`."""
+        words = [*self._earnest, "stdio", name, *(("--", *own) if own else ())]
+        env = {**self.home.env, **more.pop("env", {})}
+        cwd = more.pop("cwd", self.folder)
+        parameters = StdioServerParameters(command=words[0], args=words[1:], env=env, cwd=cwd)
+        return opened(stdio_client(parameters), mode, **more)
+
+    @asynccontextmanager
+    async def http(self, path: str, mode: str = "legacy", **more: Any) -> AsyncIterator[Client]:
+        """The official client on a route of the HTTP listener, with the bearer token of `local`."""
+        address, token = await self.listening()
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http,
+            opened(streamable_http_client(address + path, http_client=http), mode, **more) as client,
+        ):
+            yield client
+
+    async def listening(self) -> tuple[str, str]:
+        """The address of the listener, started if need be, and the token."""
+        if not self._address:
+            answer = await self.person("listen", port=0)
+            self._address = answer["address"]
+            self._token = Path(answer["token_file"]).read_text().strip()
+        return self._address, self._token
+
+    # the record
+
+    async def receipts(self, **by: Any) -> list[Receipt]:
+        """All receipts so far, oldest first."""
+        await self.person("checkpoint")
+        return list(receipts(str(self.instance / "receipts"), **by))
+
+    async def decided(self, **by: Any) -> list[tuple[str, str, str | None]]:
+        """Tool, decision and outcome of all calls of tools so far, oldest first."""
+        return [(r.tool, r.decision, r.outcome) for r in await self.receipts(**by) if r.method == "tools/call"]
+
+    @property
+    def instance(self) -> Path:
+        """The folder of the daemon's instance."""
+        return self.home.earnest / "default"
+
+
+
+
+@asynccontextmanager
+async def opened(transport: Any, mode: str, **more: Any) -> AsyncIterator[Client]:
+    """The official client on a transport, without a cache, so that each list and read is a request."""
+    async with asyncio.timeout(LIMIT_S):
+        async with Client(transport, mode=mode, cache=None, read_timeout_seconds=LIMIT_S, **more) as client:
+            yield client
+
+
+def bare(server: Any, mode: str = "legacy", **more: Any) -> AbstractAsyncContextManager[Client]:
+    """The official client on a server itself, nothing between."""
+    parameters = StdioServerParameters(
+        command=server.command[0], args=server.command[1:], env=server.env, cwd=server.folder
+    )
+    return opened(stdio_client(parameters), mode, **more)
+
+
+def wire(model: Any) -> Any:
+    """A result as the JSON it came as, without what a request of its own must differ in."""
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def text(result: Any) -> str:
+    """The text of a result's first block."""
+    return str(result.content[0].text)
+
+
