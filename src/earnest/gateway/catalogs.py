@@ -250,6 +250,11 @@ class Catalogs:
         found = [entry.identity for entry in self._entries() if entry.name == name]
         return found[0] if found else None
 
+    def identity(self, server: Server) -> Identity | None:
+        """Who a server of these catalogs is."""
+        entry = self._entry_of(server)
+        return entry.identity if entry is not None else None
+
     def _entries(self) -> list[_Entry]:
         return [*self._configured.values(), *self._own.values()]
 

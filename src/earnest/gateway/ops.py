@@ -14,20 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from earnest.config.document import nearest
 from earnest.core import canonical, pin
 from earnest.core.decide import PinState
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key, names
 from earnest.core.profile import NAMES, NOTHING, Labels, Trust
-from earnest.core.verdict import Verdict
-from earnest.gateway.client import Route
-from earnest.gateway.served import Served
-from earnest.gateway.session import Session
-from earnest.pdp.catalog import INSTRUCTIONS, SavedPin, Server, Tool
+from earnest.gateway.looking import INSTRUCTIONS_NAME, Looking, check_shown, offered_pins
+from earnest.pdp.catalog import INSTRUCTIONS, SavedPin, Server
 from earnest.pdp.engine import steering_digest
-from earnest.pdp.facts import Question
 from earnest.pdp.persist import CallValues, KeptPins, key_text
-from earnest.protocol import methods
 from earnest.store.base import Approval, OperatorLabel
 from earnest.store.base import Endorsement as EndorsementRow
 
@@ -35,16 +31,6 @@ if TYPE_CHECKING:
     from earnest.gateway.app import App
     from earnest.gateway.process.application import Op
     from earnest.gateway.process.control import ControlPeer
-
-
-class _NoTransport:
-    """The transport of a session that only looks."""
-
-    def notify(self, message: bytes) -> None:
-        pass
-
-    def begin(self, id: bytes) -> None:
-        pass
 
 
 def operations(app: App) -> Mapping[str, Op]:
@@ -63,11 +49,8 @@ def _person(peer: ControlPeer, what: str) -> None:
         )
 
 
-class Operations:
+class Operations(Looking):
     """One method for each operation: `op_NAME(request, peer)`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     # looking
 
@@ -92,132 +75,6 @@ class Operations:
             "receipts_problem": str(app.receipts.problem) if app.receipts.problem is not None else "",
         }
 
-    def _server_line(self, server: Server) -> dict[str, Any]:
-        return {
-            "name": server.name,
-            "identity": server.identity,
-            "display": server.display,
-            "trust": server.trust.value,
-            "trust_source": server.trust_source,
-            "tools": len(server.tools),
-            "listed": server.listed,
-        }
-
-    async def op_tools(self, request: dict[str, Any], peer: ControlPeer) -> Any:
-        """The tools of one server or of all, resolved; starts what is not running."""
-        found = []
-        for served in await self._look(request, peer):
-            server = served.server
-            found.append({"server": self._server_line(server), "tools": [self._tool(tool) for tool in server.tools.values()]})
-        return found
-
-    def _tool(self, tool: Tool) -> dict[str, Any]:
-        return {
-            "name": tool.name,
-            "title": tool.title,
-            "raw": {name: tool.claims.get(name) for name in NAMES[:4]},
-            "malformed": list(tool.claims.malformed),
-            "profile": {
-                name: {"value": v.value, "basis": v.basis.value, "source": v.source}
-                for name in NAMES
-                for v in (tool.profile.get(name),)
-            },
-            "pin": tool.pin,
-            "pin_state": tool.state.value,
-            "description": _description(tool.definition),
-        }
-
-    async def _look(self, request: dict[str, Any], peer: ControlPeer) -> list[Served]:
-        """Servers named (or all), opened and walked. A broken one raises if it was named."""
-        app = self._app
-        name = request.get("server")
-        session = self._session(peer)
-        servers = session.servers()
-        if name is not None:
-            servers = [s for s in servers if s.name == name] or app.world.catalogs.by_name(name)
-            if not servers:
-                broken = app.world.catalogs.broken.get(name)
-                if broken is not None:
-                    raise broken
-                raise EarnestError("E1211", f"there is no server {name!r}", "`earnest doctor` lists what is configured.")
-        found = []
-        try:
-            for served in servers:
-                if not served.server.listed or request.get("refresh"):
-                    await app.gateway.prepare(session, served, refresh=True)
-                found.append(served)
-        finally:
-            app.gateway.forget(session)
-        return found
-
-    def _session(self, peer: ControlPeer) -> Session:
-        from earnest.gateway.client import Client
-
-        client = Client("earnest", f"user:{peer.uid}", (f"user:{peer.uid}", f"terminal:{peer.pid}"))
-        return Session(self._app.gateway, client, Route("all"), _NoTransport(), id=self._app.new_id("s"), modern=True)
-
-    async def op_explain(self, request: dict[str, Any], peer: ControlPeer) -> Any:
-        """What would be decided of a call, and why; nothing is recorded and nothing runs."""
-        app = self._app
-        served = (await self._look({"server": request["server"]}, peer))[0]
-        server = served.server
-        subject = str(request["tool"])
-        method = methods.lookup(str(request.get("method") or "tools/call"), "modern")
-        if method is None:
-            raise EarnestError("E1005", f"{request.get('method')!r} is no method a client calls")
-        if method.name == "tools/call":
-            tool = server.tools.get(subject) or server.unknown(subject)
-        else:
-            tool = server.method(method.name, method.claims)
-        key = self._key(request.get("conversation"), peer)
-        settings = app.world.settings.client(str(request.get("client") or ""))
-        raw = request.get("arguments", "{}")
-        question = Question(
-            server=server,
-            tool=tool,
-            method=method.name,
-            subject=subject,
-            arguments=raw.encode(),
-            client=settings.name,
-            client_asks=settings.asks_person,
-            ask_host=settings.ask_host,
-            principal=f"user:{peer.uid}",
-            key=key,
-            cwd=served.cwd,
-        )
-        judged = app.engine.judge(question)
-        known = tool.name in server.tools or tool.is_method
-        return {
-            "decision": judged.verdict.word,
-            "reasons": [{"rule": r.rule, "text": r.text, "verdict": r.verdict.word} for r in judged.reasons],
-            "remedies": [{"text": r.text, "command": r.command} for r in judged.remedies],
-            "profile": {
-                name: {"value": v.value, "basis": v.basis.value, "source": v.source}
-                for name in NAMES
-                for v in (judged.profile.get(name),)
-            },
-            "claims": {name: tool.claims.get(name) for name in NAMES[:4]},
-            "server": self._server_line(server),
-            "listed": known,
-            "pin": tool.pin,
-            "pin_state": tool.state.value,
-            "judged_as": judged.judged_as,
-            "labels": list(names(judged.labels_before)),
-            "policy_sha256": judged.policy_sha256,
-            "observed": (
-                judged.verdict is not Verdict.DENY and [r.rule for r in judged.reasons if r.verdict is not Verdict.ALLOW]
-            )
-            or [],
-        }
-
-    def _key(self, text: Any, peer: ControlPeer) -> Key:
-        if not text:
-            return (f"user:{peer.uid}", f"terminal:{peer.pid}")
-        key = tuple(str(text).split("/"))
-        if key not in self._app.conversations:
-            raise EarnestError("E1606", f"there is no conversation {text!r}", "`earnest conversation list` shows them.")
-        return key
-
     # trust
 
     async def op_trust(self, request: dict[str, Any], peer: ControlPeer) -> Any:
@@ -225,14 +82,9 @@ class Operations:
         _person(peer, "changing trust")
         app = self._app
         trust = Trust(request["trust"])
-        served = (await self._look({"server": request["server"]}, peer))[0]
-        server = served.server
+        server = (await self._one(request, peer)).server
         before = server.trust
-        shown = request.get("pins")
-        if shown is not None and shown != {tool.name: tool.pin for tool in server.tools.values()}:
-            raise EarnestError(
-                "E1605", "the server's tools changed while they were being shown", "Run the command again.", exit_code=1
-            )
+        check_shown(server, request.get("pins"))
         if trust is not Trust.UNTRUSTED:
             self._accept(server, list(server.tools))
         app.world.catalogs.set_trust(server.identity, trust)
@@ -248,8 +100,8 @@ class Operations:
         app.gateway.resolved_again()
         return {"server": self._server_line(server), "receipt": receipt}
 
-    def _accept(self, server: Server, tools: list[str]) -> list[str]:
-        """Take the definitions offered now as seen."""
+    def _accept(self, server: Server, tools: list[str], *, instructions: bool = True) -> list[str]:
+        """Take the definitions offered now as seen; the names of those that are."""
         app = self._app
         book = KeptPins(app.store)
         now = app.wall()
@@ -259,12 +111,12 @@ class Operations:
             if tool is None or tool.state is PinState.REFUSED:
                 continue
             taken.append(SavedPin(name, pin.pin(tool.offered), tool.offered, b"", now))
-        if server.instructions_pending:
+        if instructions and server.instructions_pending:
             text = server.instructions_pending
             taken.append(SavedPin(INSTRUCTIONS, pin.text_pin(text), text.encode(), b"", now))
         book.save_pins(server.identity, taken)
         self._compare(server.identity)
-        return [saved.tool for saved in taken if saved.tool != INSTRUCTIONS]
+        return [INSTRUCTIONS_NAME if saved.tool == INSTRUCTIONS else saved.tool for saved in taken]
 
     def _compare(self, identity: str) -> None:
         app = self._app
@@ -277,6 +129,8 @@ class Operations:
         """All operator labels, of the store and of the file."""
         app = self._app
         rows = app.store.operator_labels()
+        book = KeptPins(app.store)
+        pins = {identity: {p.tool: p.pin for p in book.pins(identity)} for identity in {row.identity for row in rows}}
         by_identity = {row.identity: row.name for row in app.store.servers()}
         return [
             {
@@ -284,6 +138,7 @@ class Operations:
                 "tool": row.tool,
                 "labels": _said(msgspec.json.decode(row.labels, type=Labels)),
                 "pin": row.pin,
+                "holds": row.pin in ("", pins[row.identity].get(row.tool)),
                 "source": "store",
             }
             for row in rows
@@ -302,19 +157,15 @@ class Operations:
         """Say something of a tool as the operator, for its present pin; values that are null take a statement back."""
         _person(peer, "writing a label")
         app = self._app
-        served = (await self._look({"server": request["server"]}, peer))[0]
-        server = served.server
+        server = (await self._one(request, peer)).server
         name = str(request["tool"])
-        tool = server.tools.get(name) or server.methods.get(name)
-        if tool is None:
-            known = ", ".join(sorted(server.tools)[:20])
-            raise EarnestError("E1607", f"{server.name} has no tool {name!r}", f"It has: {known}")
+        tool = self._named_tool(server, name)
         row = app.store.operator_label(server.identity, name)
         old = msgspec.json.decode(row.labels, type=Labels) if row is not None and row.pin == tool.pin else NOTHING
         said = {n: v for n in NAMES if (v := old.get(n)) is not None}
         for label, value in dict(request["values"]).items():
             if label not in NAMES:
-                raise EarnestError("E1607", f"{label!r} is no label", f"Labels are: {', '.join(NAMES)}")
+                raise EarnestError("E1607", f"{label!r} is no label", nearest(label, NAMES))
             if value is None:
                 said.pop(label, None)
             else:
@@ -350,6 +201,7 @@ class Operations:
         found = []
         for served in await self._look(request, peer):
             server = served.server
+            offered = offered_pins(server)
             for tool in server.tools.values():
                 found.append(
                     {
@@ -359,6 +211,7 @@ class Operations:
                         "state": tool.state.value,
                         "changes": pin.render(tool.difference) if tool.difference is not None else [],
                         "offered": tool.offered.decode() if tool.state is PinState.UNSEEN else "",
+                        "offered_pin": offered[tool.name],
                     }
                 )
             if server.instructions_pending:
@@ -366,11 +219,12 @@ class Operations:
                 found.append(
                     {
                         "server": server.name,
-                        "tool": "(instructions)",
+                        "tool": INSTRUCTIONS_NAME,
                         "pin": pin.text_pin(server.instructions),
                         "state": "loosened",
                         "changes": pin.render(changed),
                         "offered": "",
+                        "offered_pin": offered[INSTRUCTIONS_NAME],
                     }
                 )
         return found
@@ -379,20 +233,21 @@ class Operations:
         """Accept what is offered now, for the tools named or all that wait."""
         _person(peer, "accepting a pin")
         app = self._app
-        served = (await self._look({"server": request["server"]}, peer))[0]
-        server = served.server
-        wanted = request.get("tools") or [
-            t.name for t in server.tools.values() if t.state in (PinState.LOOSENED, PinState.UNSEEN)
-        ]
-        for name in wanted:
-            if name not in server.tools:
-                raise EarnestError("E1607", f"{server.name} has no tool {name!r}")
+        server = (await self._one(request, peer)).server
+        named = [str(name) for name in request.get("tools") or ()]
+        waiting = [t.name for t in server.tools.values() if t.state in (PinState.LOOSENED, PinState.UNSEEN)]
+        tools = [name for name in named if name != INSTRUCTIONS_NAME] if named else waiting
+        for name in tools:
+            if self._named_tool(server, name).is_method:
+                raise EarnestError("E1607", f"{name} is a method; only tools and instructions have pins")
             if server.tools[name].state is PinState.REFUSED:
                 raise EarnestError("E1602", f"{server.name}/{name} has two schemas that differ; it cannot be accepted")
-        taken = self._accept(server, wanted)
+        instructions = not named or INSTRUCTIONS_NAME in named
+        check_shown(server, request.get("pins"), [*tools, *([INSTRUCTIONS_NAME] if instructions else [])])
+        taken = self._accept(server, tools, instructions=instructions)
         receipt = app.records.event(
             "pins-accepted",
-            f"definitions of {server.name} accepted: {', '.join(taken) or 'instructions'}",
+            f"definitions of {server.name} accepted: {', '.join(taken) or 'none'}",
             principal=f"user:{peer.uid}",
             server=server.name,
         )
@@ -403,7 +258,7 @@ class Operations:
         """Mark text inside paths as noise for pins of a server."""
         _person(peer, "marking noise")
         app = self._app
-        served = (await self._look({"server": request["server"]}, peer))[0]
+        served = await self._one(request, peer)
         pattern = str(request["pattern"])
         pin.text_difference("", "/x", (pattern,))  # refuses a pattern that is none
         app.store.add_noise(served.server.identity, pattern, app.wall())
@@ -599,14 +454,6 @@ class Operations:
         app.payloads.flush()
         app.receipts.checkpoint()
         return {"seq": app.receipts.seq, "head": app.receipts.head}
-
-
-def _description(definition: bytes) -> str:
-    try:
-        value = msgspec.json.decode(definition, type=dict[str, Any]).get("description", "")
-    except msgspec.MsgspecError:
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def _said(labels: Labels) -> dict[str, bool]:

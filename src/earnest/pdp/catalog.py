@@ -164,6 +164,23 @@ class Server:
         entry.state = PinState.UNSEEN
         return entry
 
+    def supposing(self, trust: Trust, *, accepted: bool) -> Server:
+        """The server as it would be with another trust and, if `accepted`, with all that it offers now seen by a person.
+
+        A copy that shares nothing with this one that changes; what it says is written nowhere.
+        """
+        copy = Server(self.name, self.identity, credentialed=self.credentialed, display=self.display)
+        copy.trust, copy.trust_source, copy.cwd, copy.contained = trust, "supposed", self.cwd, self.contained
+        copy.words, copy.listed, copy.instructions = self.words, self.listed, self.instructions
+        for name, tool in self.tools.items():
+            entry = Tool(name)
+            entry.offered, entry.definition, entry.pin, entry.state = tool.offered, tool.definition, tool.pin, tool.state
+            if accepted and tool.state is not PinState.REFUSED:
+                entry.definition, entry.pin, entry.state = tool.offered, pin.pin(tool.offered), PinState.HOLDS
+            copy.tools[name] = entry
+        copy.resolve()
+        return copy
+
     def set_trust(self, trust: Trust, source: str) -> None:
         """Take another trust (and where it comes from); resolves all entries again."""
         if trust is not self.trust or source != self.trust_source:
