@@ -166,3 +166,34 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
+
+
+WAYS = ("stdio legacy", "stdio modern", "typed legacy", "typed modern", "http legacy", "http modern", "all legacy", "all modern")
+"""Ways in: `earnest stdio NAME`, the same with `-- COMMAND`, `/s/NAME/mcp`, `/mcp`; and the era of the client."""
+
+
+class Through:
+    """A client of one server on some way in: `call` takes the server's own names of tools."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self.client = client
+        self._prefix = prefix
+
+    async def call(self, tool: str, /, **arguments: Any) -> Any:
+        """The result of a call."""
+        return await self.client.call_tool(self._prefix + tool, arguments)
+
+
+@asynccontextmanager
+async def way_in(rig: Rig, way: str, name: str, server: Any, **more: Any) -> AsyncIterator[Through]:
+    """A client of the configured server `name` on one of `WAYS`; `typed` brings the command itself, under the same name."""
+    kind, era = way.split()
+    mode = "legacy" if era == "legacy" else "2026-07-28"
+    opening = {
+        "stdio": lambda: rig.stdio(name, mode=mode, **more),
+        "typed": lambda: rig.stdio(name, *server.command, mode=mode, env=server.env, cwd=server.folder, **more),
+        "http": lambda: rig.http(f"/s/{name}/mcp", mode=mode, **more),
+        "all": lambda: rig.http("/mcp", mode=mode, **more),
+    }
+    async with opening[kind]() as client:
+        yield Through(client, f"{name}__" if kind == "all" else "")
