@@ -110,6 +110,7 @@ class App:
         self.gateway: Gateway
         self.listener: Listener | None = None
         self.http: HttpFront | None = None
+        self._host = ""
         self.fronts: set[StdioFront] = set()
         self.waiting_ops = 0
         self._ops = operations(self)
@@ -274,11 +275,12 @@ class App:
                 ServerLimits(body=limits.body_bytes, headers=limits.headers, header_bytes=limits.header_bytes),
             )
             bound = self.listener.address
+            self._host = wanted[0]
             self.http.hosts = loopback_hosts(bound[1]) | {h.lower() for h in settings.hosts} | {f"{bound[0]}:{bound[1]}"}
             self._write_address(f"http://{bound[0]}:{bound[1]}")
         bound = self.listener.address
         address = f"http://{bound[0]}:{bound[1]}"
-        if port not in (None, 0, bound[1]):
+        if port not in (None, 0, bound[1]) or host not in (None, self._host, bound[0]):
             raise EarnestError("E1012", f"the daemon already listens at {address}", "`earnest stop` ends it.")
         return address
 

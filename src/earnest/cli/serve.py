@@ -1,0 +1,60 @@
+"""`earnest serve`: the gateway for service managers: no demo, no prompts, plain lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from earnest.cli.daemon import output
+from earnest.cli.foreground import Told, close_listener, hold, open_listener, until_told
+from earnest.cli.options import Config, Json
+from earnest.cli.run import Host, Port, print_line
+
+
+def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Json = False) -> int:
+    """Serve HTTP until SIGTERM: `run` for service managers. Servers start with their first call; nothing is asked here.
+
+    The token of the client `local` is in the file that is printed; every request needs one. Asks wait in the queue
+    for `earnest approvals`.
+
+    \b
+    Examples:
+      earnest serve                                       at the address of [listen], else 127.0.0.1:7573
+      earnest serve --config /etc/earnest.toml --port 8080
+      earnest serve --host 0.0.0.0                        for other machines; put TLS in front
+    """
+    terminal = output()
+    ended = ""
+    with until_told():
+        try:
+            opened = open_listener(config, host, port)
+        except Told as told:
+            return _end(as_json, str(told), "")
+
+        def ready() -> None:
+            if as_json:
+                facts = {"address": opened.address, "token_file": opened.token_file, "servers": list(opened.servers)}
+                print_line({"ready": facts})
+            else:
+                terminal.line(f"{len(opened.servers)} servers: {', '.join(opened.servers) or 'none'}")
+                terminal.line(f"the token is in {opened.token_file}")
+                terminal.line(f"ready: {opened.address}/mcp")
+
+        def asked(ask: dict[str, Any]) -> None:
+            if as_json:
+                print_line({"ask": ask})
+            else:
+                terminal.line(f"asked: {ask['id']} {ask['server']}/{ask['tool']}")
+
+        try:
+            hold(opened, ready, asked)
+        except Told as told:
+            ended = str(told)
+    return _end(as_json, ended, close_listener(config))
+
+
+def _end(as_json: bool, signal: str, text: str) -> int:
+    if as_json:
+        print_line({"ended": {"signal": signal, "text": text}})
+    else:
+        output().line(text)
+    return 0
