@@ -189,6 +189,7 @@ class App:
     def on_stdio(self, peer: StdioPeer) -> None:
         """A shim handed its client over."""
         who = peer.who
+        self.offer_env(who.env)
         world, overlay = self.world_at(who.cwd)
         name = who.client or "stdio"
         own = None
@@ -245,6 +246,12 @@ class App:
             for line in overlay.ignored:
                 self.ctx.log.info("%s: %s", overlay.path, line)
         return known, key
+
+    def offer_env(self, env: Mapping[str, str]) -> None:
+        """Whoever talks to the daemon lends it its environment, for servers that could not be started for want of it."""
+        if self.worlds.offer(env):
+            for world in (self.world, *self.found.values()):
+                self.worlds.again(world)
 
     def on_hook(self, peer: HookPeer) -> None:
         """Hooks of hosts come with a later version; until then a call to one says so and is not waved through."""

@@ -84,25 +84,33 @@ class Catalogs:
 
     # which servers there are
 
+    def retry(self, env: Mapping[str, str], secrets: Mapping[str, str]) -> None:
+        """The environment has grown: what was broken may be found now."""
+        self._env, self._secrets = env, secrets
+        broken, self.broken = self.broken, {}
+        for name in self.settings.servers:
+            if name in broken:
+                self._load_one(name, quiet=True)
+        order = {name: at for at, name in enumerate(self.settings.servers)}
+        self._configured = dict(sorted(self._configured.items(), key=lambda item: order[item[0]]))
+
     def load(self) -> None:
         """Work out who the configured servers are. One that cannot be (no such command, a missing secret) is kept as broken and
         takes none of the others down."""
         for name, settings in self.settings.servers.items():
-            if not settings.command and settings.url is None:
-                continue
-            try:
-                self._configured[name] = self._entry(name, settings)
-            except EarnestError as error:
-                self.broken[name] = error
+            if settings.command or settings.url is not None:
+                self._load_one(name, quiet=False)
+
+    def _load_one(self, name: str, *, quiet: bool) -> None:
+        try:
+            self._configured[name] = self._entry(name, self.settings.servers[name])
+        except EarnestError as error:
+            self.broken[name] = error
+            if not quiet:
                 self._log(f"[{name}] {error}")
 
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
-        if settings.contain:
-            raise EarnestError(
-                "E1014",
-                f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
-                "Remove `contain`, or leave the server out: it is not started without what was asked for.",
-            )
+        _refuse_contained(settings)
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
@@ -119,6 +127,7 @@ class Catalogs:
         """A server that came with a session: `earnest stdio NAME -- COMMAND`. The operator's settings for that name hold for it
         too. Raises E12xx where the command is none."""
         settings = self.settings.servers.get(name) or ServerSettings(name=name)
+        _refuse_contained(settings)
         base = self.settings.folder or "."
         added = {key: t.resolve(self._secrets, base=base).reveal() for key, t in settings.env.items()}
         identity = identities.of_command(argv, env, cwd)
@@ -334,6 +343,15 @@ class Catalogs:
         ]
         supported = frozenset(row.hint for row in supporting if row.pin == tool.pin)
         return violated, supported, tool.pin if supported else ""
+
+
+def _refuse_contained(settings: ServerSettings) -> None:
+    if settings.contain:
+        raise EarnestError(
+            "E1014",
+            f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
+            "Remove `contain`, or leave the server out: it is not started without what was asked for.",
+        )
 
 
 def _only_raising(labels: Labels) -> Labels:

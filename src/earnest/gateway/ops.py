@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 def operations(app: App) -> Mapping[str, Op]:
     """All operations, by name."""
     ops = Operations(app)
-    return {name[3:].replace("_", "-"): getattr(ops, name) for name in dir(ops) if name.startswith("op_")}
+
+    def lent(operation: Op) -> Op:
+        async def run(request: dict[str, Any], peer: ControlPeer) -> Any:
+            app.offer_env(peer.env)
+            return await operation(request, peer)
+
+        return run
+
+    return {name[3:].replace("_", "-"): lent(getattr(ops, name)) for name in dir(ops) if name.startswith("op_")}
 
 
 def _person(peer: ControlPeer, what: str) -> None:
@@ -384,9 +392,8 @@ class Operations(Looking):
             principal=f"user:{peer.uid}",
             conversation=key,
         )
-        gone = app.conversations.end(key)
-        for session in app.gateway.sessions:
-            app.conversations.open(session.client.key, minted=True)
+        gone = app.conversations.end(key, {session.client.key for session in app.gateway.sessions})
+        app.endorsements.end(gone)
         return {"ended": ["/".join(k) for k in gone], "receipt": receipt}
 
     async def op_conversation_endorse(self, request: dict[str, Any], peer: ControlPeer) -> Any:

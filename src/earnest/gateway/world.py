@@ -44,11 +44,28 @@ class Worlds:
     ) -> None:
         self._path = path
         self._named = named
-        self._env = env
+        self._env = dict(env)
         self._store = store
         self._packs = packs
         self._wall = wall
         self._log = log
+
+    def offer(self, env: Mapping[str, str]) -> bool:
+        """Take what a caller's environment has and the daemon's has not: the daemon may have been started by a client that knows
+        little (SDKs pass on six variables), and the operator's `${env:X}` and `npx` are found from a terminal. Values that are
+        known stay, the PATH grows at its end. Whether anything came."""
+        new = {name: value for name, value in env.items() if name not in self._env}
+        known = self._env.get("PATH", "").split(os.pathsep)
+        more = [part for part in env.get("PATH", "").split(os.pathsep) if part and part not in known]
+        if more:
+            new["PATH"] = os.pathsep.join([*filter(None, known), *more])
+        self._env.update(new)
+        return bool(new)
+
+    def again(self, world: World) -> None:
+        """Try once more what a world could not start, with the environment as it is now."""
+        if world.catalogs.broken:
+            world.catalogs.retry(inherited(self._env), self._env)
 
     def operator(self) -> World:
         """The operator's own configuration. Raises E10xx, E11xx."""
