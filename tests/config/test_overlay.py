@@ -10,6 +10,7 @@ from earnest.config.sections import PRESETS
 from earnest.config.settings import parse
 from earnest.core.errors import EarnestError
 from earnest.core.profile import Trust
+from earnest.core.verdict import Verdict
 
 OWN = b"""
 preset = "balanced"
@@ -107,15 +108,89 @@ flow = "accept"
     assert policy.tier == "floor"
     plain = policy.node.plain()
     assert isinstance(plain, dict) and plain["deny"] == ["fs/delete"] and "allow" not in plain
-    assert [rule["name"] for rule in plain["rule"]] == ["no"]
+    assert [rule["name"] for rule in plain["rule"]] == ["no", "through the back"]
     assert [rule["name"] for rule in plain["floor"]["rule"]] == ["lowest"]
+    assert "flow" not in plain["rule"][1]
     assert len(found.ignored) == 3
     composed = compose(tighten(parse("own", OWN, {}), found).policies, "balanced").policy
-    assert [rule.name for rule in composed.floor if rule.name in ("no", "lowest", "yes", "through the back")] == [
-        "lowest",
-        "no",
-    ]
-    assert not composed.rules
+    named = [rule.name for rule in composed.floor if rule.name in ("no", "lowest", "yes", "through the back")]
+    assert sorted(named) == ["lowest", "no", "through the back"]
+    assert not composed.rules and not any(rule.accept for rule in composed.floor)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[policy.floor]\ndeny = ['fs/*']",
+        "[policy]\nfloor = { deny = ['fs/*'] }",
+        "[[policy.floor.rule]]\nname = 'x'\nwhen = 'true'\nthen = 'deny'",
+        "[policy]\nfloor.rule = [{ name = 'x', when = 'true', then = 'deny' }]",
+        "policy = 'p.toml'",
+    ],
+)
+def test_its_floor_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.toml").write_text("[floor]\ndeny = ['fs/*']\n[[floor.rule]]\nwhen = 'tool.destructive'\nthen = 'ask'")
+    found = overlay(put(tmp_path, text), {})
+    assert found is not None and not found.ignored
+    composed = compose(tighten(parse("own", OWN, {}), found).policies, "balanced").policy
+    assert composed.floor and composed.floor[0].then in (Verdict.DENY, Verdict.ASK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[policy]\ndney = ['fs/*']",
+        "[[policy.floor]]\ndeny = ['fs/*']",
+        "[[policy.rule]]\nwhen = 'true'\nthen = 'dney'",
+        "[policy.floor]\nallow = 3\ndeny = 'fs/*'",
+        "[policy]\npreset = 'read-onyl'",
+    ],
+)
+def test_a_prohibition_with_a_mistake_is_refused_and_not_passed_over(tmp_path: Path, text: str) -> None:
+    found = overlay(put(tmp_path, text), {})
+    assert found is not None
+    with pytest.raises(EarnestError):
+        compose(tighten(parse("own", OWN, {}), found).policies, "balanced")
+
+
+def test_a_preset_in_its_policy_counts_where_it_is_stricter(tmp_path: Path) -> None:
+    for inner, outer, result in (("read-only", "", "read-only"), ("observe", "cautious", "cautious")):
+        text = (f"preset = '{outer}'\n" if outer else "") + f"[policy]\npreset = '{inner}'"
+        found = overlay(put(tmp_path, text), {})
+        assert found is not None
+        settings = tighten(parse("own", OWN, {}), found)
+        assert settings.preset == result
+        assert compose(settings.policies, settings.preset).policy.preset_name == result
+
+
+def test_containment_it_asks_for_counts_and_what_else_it_says_of_a_server_is_reported(tmp_path: Path) -> None:
+    text = "[servers.fs]\ncontain = true\ntimeout = 900\nenv = { A = 'b' }\n[servers.other]\ncontain = true"
+    found = overlay(put(tmp_path, text), {})
+    assert found is not None and not found.pending
+    assert len(found.ignored) == 1 and "timeout, env" in found.ignored[0]
+    servers = tighten(parse("own", OWN, {}), found).servers
+    assert servers["fs"].contain and servers["fs"].command[0].shown() == "fs" and not servers["fs"].env
+    assert servers["fs"].timeout is None and servers["other"].contain
+
+
+SECTIONS = {
+    "clients": "[clients.cursor]\nasks = 'person'",
+    "asking": "[asking]\nvalid_s = 60",
+    "limits": "[limits]\nrestarts = 1",
+    "listen": "[listen]\nport = 1",
+    "receipts": "[receipts]\npayloads = false",
+    "views": "[views.v]\ntools = ['fs/*']",
+    "include": "include = ['more.toml']",
+}
+
+
+@pytest.mark.parametrize("key", SECTIONS)
+def test_every_other_section_is_reported_and_changes_nothing(tmp_path: Path, key: str) -> None:
+    found = overlay(put(tmp_path, SECTIONS[key]), {})
+    assert found is not None
+    assert len(found.ignored) == 1 and key in found.ignored[0]
+    base = parse("own", OWN, {})
+    assert tighten(base, found) == base
 
 
 def test_what_is_the_operators_is_named_and_left(tmp_path: Path) -> None:

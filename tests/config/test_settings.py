@@ -40,13 +40,20 @@ when = "args.mode == 'list'"
 read_only = true
 [[labels."fs/read".refine]]
 argument = "action"
-values = ["list", "get"]
+values = ["list", 7, true]
 read_only = true
 [[labels."fs/read".refine]]
 argument = "query"
 as = "sql"
 dialect = "postgres"
 functions = ["lower"]
+[[labels."fs/read".refine]]
+argument = "method"
+as = "http"
+default = "GET"
+[[labels."fs/read".refine]]
+argument = "url"
+as = "address"
 
 [clients.cursor]
 asks = "person"
@@ -92,7 +99,8 @@ def test_every_section_is_read() -> None:
     labels = s.labels[0]
     assert (labels.server, labels.tool) == ("fs", "read")
     assert labels.labels.read_only is True and labels.labels.destructive is None
-    assert [rule.kind for rule in labels.refine] == ["when", "enum", "sql"]
+    assert [rule.kind for rule in labels.refine] == ["when", "enum", "sql", "http", "address"]
+    assert labels.refine[1].values == ("list", 7, True) and labels.refine[3].default == "GET"
     assert labels.dispatcher is not None and labels.dispatcher.name == "tool"
     assert s.client("cursor").asks_person and s.client("cursor").conversation == "session"
     assert not s.client("other").asks_person
@@ -140,6 +148,17 @@ def test_an_empty_file_is_the_defaults() -> None:
         ("[labels.'fs/x']\nread_only = 'true'", "E1004", ":2:13:", "true or false"),
         ("[labels.'fs/x']\narg_roles = { a = 'amout' }", "E1005", ":2:19:", 'did you mean "amount"?'),
         ("[[labels.'fs/x'.refine]]\nwhen = 'x'", "E1005", ":1:1:", "at least one hint"),
+        ("[[labels.'fs/x'.refine]]\nargument = 'a'\nvalues = [1.5]\nread_only = true", "E1004", ":3:11:", "whole numbers"),
+        ("[[labels.'fs/x'.refine]]\nargument = 'a'\nvalues = 'b'\nread_only = true", "E1004", ":3:10:", "a list of"),
+        ("[[labels.'fs/x'.refine]]\nargument = 'a'\nas = 'sql'\ndefault = 'GET'", "E1005", ":4:11:", 'goes with as = "http"'),
+        ("[[labels.'fs/x'.refine]]\nargument = 'a'\nas = 'address'\nread_only = true", "E1005", ":1:1:", "nothing of its own"),
+        ("[labels.'fs/x']\nread_only = true\ndestructive = true", "E1005", ":3:15:", "at once"),
+        (
+            "[[labels.'fs/x'.refine]]\nwhen = 'true'\nread_only = true\ndestructive = true",
+            "E1005",
+            ":4:15:",
+            "at once",
+        ),
         ("[[labels.'fs/x'.refine]]\nread_only = true", "E1005", ":1:1:", "either when or argument"),
         ("[labels.'fs/x']\npin = 'abc'", "E1005", ":2:7:", "64 hex digits"),
         ("[clients.c]\nconversation = 'proces'", "E1005", ":2:16:", 'did you mean "process"?'),

@@ -2,7 +2,8 @@
 
 Theory. Whoever wrote such a file is a stranger, so of all it says only what tightens counts, and the rest
 is reported, never silently dropped. It tightens by ask and deny rules (in the floor tier, where they cannot
-answer before something stricter), by a stricter preset, by labels on their riskier side and by less trust.
+answer before something stricter), by a stricter preset, by labels on their riskier side, by less trust and
+by containment.
 A server it names is not started and not even resolved; it is listed until a person approves this path with
 this hash at a terminal. After that the file is read by `settings.load` like the operator's own.
 """
@@ -30,7 +31,8 @@ _ORDER = tuple(Trust)
 
 
 class Overlay(msgspec.Struct, frozen=True):
-    """What a found file may say. `pending`: its servers, not started. `ignored`: what it said in vain, one
+    """What a found file may say. `pending`: its servers, not started. `contained`: servers it wants
+    contained. `ignored`: what it said in vain, one
     sentence each. Approval is of `path` (real path) and `sha256` together."""
 
     path: str
@@ -39,6 +41,7 @@ class Overlay(msgspec.Struct, frozen=True):
     labels: tuple[ToolLabels, ...] = ()
     policies: tuple[PolicyText, ...] = ()
     trust_caps: dict[str, Trust] = {}
+    contained: tuple[str, ...] = ()
     pending: tuple[ServerSettings, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -56,12 +59,19 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
     ignored: list[str] = []
     pending: list[ServerSettings] = []
     caps: dict[str, Trust] = {}
+    contained: list[str] = []
     for name, table in top.named("servers"):
         server = sections.server(name, table)
         if server.command or server.url is not None:
             pending.append(server)
-        elif server.trust is not None:
-            caps[name] = server.trust
+        else:
+            if server.trust is not None:
+                caps[name] = server.trust
+            if server.contain:
+                contained.append(name)
+            others = [member.key for member in table.node.members if member.key not in ("trust", "contain")]
+            if others:
+                ignored.append(f"{server.source}: [servers.{name}] {', '.join(others)}")
     labels = []
     for name, table in top.named("labels"):
         found = sections.tool_labels(name, table)
@@ -74,8 +84,9 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
     folder = os.path.dirname(os.path.abspath(path))
     policies = []
     for policy in policy_text(top, folder, env):
-        kept, dropped = _tightening(policy)
+        kept, wanted, dropped = _tightening(policy)
         policies.append(kept)
+        preset = max(preset or "observe", wanted or "observe", key=PRESETS.index) if preset or wanted else ""
         ignored += dropped
     # These are read for their mistakes and then left alone.
     for key, reader in _LEFT_ALONE.items():
@@ -93,6 +104,7 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
         labels=tuple(labels),
         policies=tuple(policies),
         trust_caps=caps,
+        contained=tuple(contained),
         pending=tuple(pending),
         ignored=tuple(ignored),
     )
@@ -109,6 +121,8 @@ def tighten(settings: Settings, found: Overlay) -> Settings:
         else server
         for name, server in settings.servers.items()
     }
+    for name in found.contained:
+        servers[name] = msgspec.structs.replace(servers.get(name) or ServerSettings(name, source=found.path), contain=True)
     stricter = max(settings.preset, found.preset or settings.preset, key=PRESETS.index)
     return msgspec.structs.replace(
         settings,
@@ -150,36 +164,50 @@ def _merged(own: tuple[ToolLabels, ...], added: tuple[ToolLabels, ...]) -> tuple
     return tuple(by_tool.values())
 
 
-def _tightening(policy: PolicyText) -> tuple[PolicyText, list[str]]:
-    """The policy's asks and denies, to stand in the floor tier, and what was dropped."""
+def _tightening(policy: PolicyText) -> tuple[PolicyText, str, list[str]]:
+    """The policy's asks and denies, to stand in the floor tier, the preset it wants, and what was dropped."""
     dropped: list[str] = []
+    preset = policy.node.text("preset")
     node = _asks_and_denies(policy, policy.node, dropped, top=True)
-    return msgspec.structs.replace(policy, node=node, tier="floor"), dropped
+    return msgspec.structs.replace(policy, node=node, tier="floor"), preset if preset in PRESETS else "", dropped
 
 
 def _asks_and_denies(policy: PolicyText, table: Node, dropped: list[str], *, top: bool) -> Node:
+    """The table without what allows. What is written wrong stays in it, so that whoever compiles the policy refuses it: a
+    prohibition with a typing mistake must not become nothing."""
     members: list[Member] = []
     for member in table.members:
-        line = policy.data.count(b"\n", 0, member.start) + 1
         node = member.node
-        if member.key in ("ask", "deny"):
-            members.append(member)
-        elif member.key == "rule" and node.kind == "array":
-            items = []
-            for item in node.items:
-                if item.text("then") in ("ask", "deny") and item.get("flow") is None:
-                    items.append(item)
-                else:
-                    name = item.text("name") or "without a name"
-                    line = policy.data.count(b"\n", 0, item.start) + 1
-                    dropped.append(f"{policy.path}:{line}: the rule {name} asks or denies nothing")
-            members.append(msgspec.structs.replace(member, node=msgspec.structs.replace(node, items=tuple(items))))
+        if member.key == "rule" and node.kind == "array":
+            rules = tuple(kept for item in node.items if (kept := _strict(policy, item, dropped)) is not None)
+            members.append(msgspec.structs.replace(member, node=msgspec.structs.replace(node, items=rules)))
         elif member.key == "floor" and top and node.kind == "object":
             inner = _asks_and_denies(policy, node, dropped, top=False)
             members.append(msgspec.structs.replace(member, node=inner))
+        elif member.key == "allow" or (top and member.key == "test"):
+            dropped.append(f"{_at(policy, member.start)}: {member.key}")
+        elif top and member.key == "preset" and node.value in PRESETS:
+            pass  # the stricter of two presets counts, so this one is looked at where presets are
         else:
-            dropped.append(f"{policy.path}:{line}: {member.key}")
+            members.append(member)
     return msgspec.structs.replace(table, members=tuple(members))
+
+
+def _strict(policy: PolicyText, rule: Node, dropped: list[str]) -> Node | None:
+    """A rule as far as it tightens."""
+    name = rule.text("name") or "without a name"
+    if rule.text("then") == "allow":
+        dropped.append(f"{_at(policy, rule.start)}: the rule {name} asks or denies nothing")
+        return None
+    if rule.text("flow") != "accept":
+        return rule
+    dropped.append(f"{_at(policy, rule.start)}: the rule {name} may not accept the flow")
+    return msgspec.structs.replace(rule, members=tuple(member for member in rule.members if member.key != "flow"))
+
+
+def _at(policy: PolicyText, start: int) -> str:
+    line = policy.data.count(b"\n", 0, start) + 1
+    return f"{policy.path}:{line}"
 
 
 _LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {

@@ -60,15 +60,17 @@ class ServerSettings(msgspec.Struct, frozen=True):
 
 class RefineRule(msgspec.Struct, frozen=True):
     """A refinement by arguments. `kind` is `when` (a CEL condition), `enum` (one of `values` at
-    `argument`), `sql` or `http` (the argument holds a statement or a method). `labels` hold where it
-    applies; empty for `sql` and `http`."""
+    `argument`, of exactly that type), `sql`, `http` or `address` (the argument holds a statement, a method,
+    an address). `default`: the method where the argument is absent. `labels` hold where it applies; only
+    for `when` and `enum`, the others say for themselves."""
 
-    kind: Literal["when", "enum", "sql", "http"]
+    kind: Literal["when", "enum", "sql", "http", "address"]
     when: str = ""
     argument: str = ""
-    values: tuple[str, ...] = ()
+    values: tuple[str | bool | int, ...] = ()
     dialect: str = ""
     functions: tuple[str, ...] = ()
+    default: str = ""
     labels: Labels = NOTHING
     source: str = ""
 
@@ -247,8 +249,19 @@ def _headers(table: Table) -> dict[str, Template]:
 
 
 def labels_in(table: Table) -> Labels:
-    """The seven statements of a table; keys asked for here count as known."""
-    return Labels(**{name: table.maybe(name) for name in NAMES}, source=source_of(table))
+    """The seven statements of a table; keys asked for here count as known.
+
+    Raises E1005 where they contradict each other: nothing both only reads and destroys.
+    """
+    found = Labels(**{name: table.maybe(name) for name in NAMES}, source=source_of(table))
+    if found.read_only and found.destructive:
+        table.fail(
+            "destructive",
+            "E1005",
+            f"{table.name} is read_only and destructive at once",
+            "remove one of the two; `destructive = true` alone says that it is not read-only",
+        )
+    return found
 
 
 def tool_labels(name: str, table: Table) -> ToolLabels:
@@ -288,8 +301,8 @@ def tool_labels(name: str, table: Table) -> ToolLabels:
 def _refine(table: Table) -> RefineRule:
     labels = labels_in(table)
     when, argument = table.text("when"), table.text("argument")
-    values, read_as = table.texts("values"), table.choice("as", ("", "sql", "http"), "")
-    dialect, functions = table.text("dialect"), table.texts("functions")
+    values, read_as = _values(table), table.choice("as", ("", "sql", "http", "address"), "")
+    dialect, functions, default = table.text("dialect"), table.texts("functions"), table.text("default")
     table.finish()
     says = any(labels.get(name) is not None for name in NAMES)
     if bool(when) == bool(argument):
@@ -297,13 +310,15 @@ def _refine(table: Table) -> RefineRule:
     if when and (values or read_as):
         table.source.fail(table.node, "E1005", f"{table.name}: values and as go with argument, not with when")
     if argument and bool(values) == bool(read_as):
-        table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql" or "http"')
+        table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql", "http" or "address"')
     if (dialect or functions) and read_as != "sql":
         table.source.fail(table.node, "E1005", f'{table.name}: dialect and functions go with as = "sql"')
+    if default and read_as != "http":
+        table.fail("default", "E1005", f'{table.name}: default goes with as = "http"')
     if says == bool(read_as):
-        what = "nothing: a statement says for itself" if read_as else "at least one hint or facet"
+        what = "nothing of its own: the argument says it" if read_as else "at least one hint or facet"
         table.source.fail(table.node, "E1005", f"{table.name} must say {what}")
-    kind = cast(Literal["when", "enum", "sql", "http"], "when" if when else read_as or "enum")
+    kind = cast(Literal["when", "enum", "sql", "http", "address"], "when" if when else read_as or "enum")
     return RefineRule(
         kind=kind,
         when=when,
@@ -311,9 +326,26 @@ def _refine(table: Table) -> RefineRule:
         values=values,
         dialect=dialect,
         functions=functions,
+        default=default,
         labels=labels if says else NOTHING,
         source=source_of(table),
     )
+
+
+def _values(table: Table) -> tuple[str | bool | int, ...]:
+    """The values of an enumeration: text, whole numbers, true and false, each of its own type."""
+    node = table.take("values")
+    if node is None:
+        return ()
+    wanted = f"{table.path('values')} must be a list of text, whole numbers, true or false"
+    if node.kind != "array" or not node.items:
+        table.fail("values", "E1004", wanted)
+    found: list[str | bool | int] = []
+    for item in node.items:
+        if not isinstance(item.value, str | bool | int):
+            table.source.fail(item, "E1004", wanted)
+        found.append(item.value)
+    return tuple(found)
 
 
 def client(name: str, table: Table) -> ClientSettings:

@@ -1,4 +1,5 @@
-"""The operator's refinements of a tool by its arguments, as functions: conditions, enumerations, SQL, HTTP methods."""
+"""The operator's refinements of a tool by its arguments, as functions: conditions, enumerations, SQL, HTTP methods,
+addresses."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ from earnest.core.expr import ConditionError, evaluate
 from earnest.core.profile import Labels, entailed
 from earnest.pdp.catalog import Refined, Refiner
 from earnest.refine import registry
-from earnest.refine.enumeration import Case, EnumerationRule
-from earnest.refine.http import HttpRule
 from earnest.refine.refinement import WORST_LABELS
-from earnest.refine.sql import SqlRule
 
 
 def refiners_of(labels: ToolLabels) -> list[Refiner]:
@@ -25,13 +23,16 @@ def refiners_of(labels: ToolLabels) -> list[Refiner]:
 def _refiner(rule: RefineRule) -> Refiner:
     if rule.kind == "when":
         return _condition(rule)
-    built: registry.RefineRule
-    if rule.kind == "enum":
-        built = EnumerationRule(rule.argument, tuple(Case(value, rule.labels) for value in rule.values))
-    elif rule.kind == "sql":
-        built = SqlRule(rule.argument, rule.dialect, rule.functions, rule.source)
-    else:
-        built = HttpRule(rule.argument, source=rule.source)
+    built = registry.rule(
+        rule.kind,
+        rule.argument,
+        values=rule.values,
+        labels=rule.labels,
+        dialect=rule.dialect,
+        functions=rule.functions,
+        default=rule.default,
+        source=rule.source,
+    )
 
     def look(arguments: Mapping[str, object]) -> Refined | None:
         found = registry.refine(built, arguments)

@@ -38,6 +38,7 @@ def rule(
     labels: Labels = NOTHING,
     dialect: str = "",
     functions: Sequence[str] = (),
+    default: str = "",
     source: str = "",
 ) -> RefineRule:
     """The rule of a kind (`enum`, `http`, `address`, `sql`) from the parts that a configuration holds.
@@ -48,7 +49,7 @@ def rule(
         case "enum":
             return enumeration.EnumerationRule(argument, tuple(enumeration.Case(value, labels) for value in values))
         case "http":
-            return http.HttpRule(argument, source=source)
+            return http.HttpRule(argument, default, source)
         case "address":
             return address.AddressRule(argument, source)
         case "sql":
