@@ -189,7 +189,7 @@ class App:
     def on_stdio(self, peer: StdioPeer) -> None:
         """A shim handed its client over."""
         who = peer.who
-        self.offer_env(who.env)
+        self.offer_env(who.env, person=False)
         world, overlay = self.world_at(who.cwd)
         name = who.client or "stdio"
         own = None
@@ -247,9 +247,9 @@ class App:
                 self.ctx.log.info("%s: %s", overlay.path, line)
         return known, key
 
-    def offer_env(self, env: Mapping[str, str]) -> None:
+    def offer_env(self, env: Mapping[str, str], *, person: bool) -> None:
         """Whoever talks to the daemon lends it its environment, for servers that could not be started for want of it."""
-        if self.worlds.offer(env):
+        if self.worlds.offer(env, person=person):
             for world in (self.world, *self.found.values()):
                 self.worlds.again(world)
 

@@ -39,7 +39,7 @@ def operations(app: App) -> Mapping[str, Op]:
 
     def lent(operation: Op) -> Op:
         async def run(request: dict[str, Any], peer: ControlPeer) -> Any:
-            app.offer_env(peer.env)
+            app.offer_env(peer.env, person=not peer.by_model)
             return await operation(request, peer)
 
         return run

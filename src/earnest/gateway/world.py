@@ -4,7 +4,9 @@ each working directory whose file tightens it."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -17,6 +19,9 @@ from earnest.core.compile import Compiled
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.launch import inherited
 from earnest.store.base import Store
+
+
+_REFERENCE: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class World(msgspec.Struct, frozen=True):
@@ -50,10 +55,15 @@ class Worlds:
         self._wall = wall
         self._log = log
 
-    def offer(self, env: Mapping[str, str]) -> bool:
+    def offer(self, env: Mapping[str, str], *, person: bool) -> bool:
         """Take what a caller's environment has and the daemon's has not: the daemon may have been started by a client that knows
         little (SDKs pass on six variables), and the operator's `${env:X}` and `npx` are found from a terminal. Values that are
-        known stay, the PATH grows at its end. Whether anything came."""
+        known stay, the PATH grows at its end. Whether anything came.
+
+        Unless a `person` called, only variables that the configuration refers to are taken: a model that starts a shim by itself
+        must not choose the proxy or the programs of servers."""
+        if not person:
+            env = {name: env[name] for name in self._referred() if name in env}
         new = {name: value for name, value in env.items() if name not in self._env}
         known = self._env.get("PATH", "").split(os.pathsep)
         more = [part for part in env.get("PATH", "").split(os.pathsep) if part and part not in known]
@@ -61,6 +71,14 @@ class Worlds:
             new["PATH"] = os.pathsep.join([*filter(None, known), *more])
         self._env.update(new)
         return bool(new)
+
+    def _referred(self) -> set[str]:
+        """Names of variables that the operator's file refers to."""
+        try:
+            with open(self._path, encoding="utf-8", errors="replace") as file:
+                return set(_REFERENCE.findall(file.read()))
+        except OSError:
+            return set()
 
     def again(self, world: World) -> None:
         """Try once more what a world could not start, with the environment as it is now."""
