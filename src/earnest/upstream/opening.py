@@ -43,6 +43,12 @@ class ClientHello(msgspec.Struct, frozen=True):
     prefer_modern: bool = True
     version: str = LEGACY
     """The legacy version to ask for."""
+    crossing: bytes = b"{}"
+    """The capabilities told to a server of the other era than `prefer_modern` names: what is bridged, and no more."""
+
+    def capabilities_in(self, modern: bool) -> bytes:
+        """What a server of an era is told that the client can do."""
+        return self.capabilities if modern is self.prefer_modern else self.crossing
 
 
 class _Discover(msgspec.Struct):
@@ -64,7 +70,7 @@ def own_meta(params: bytes, client: ClientHello, version: str) -> bytes:
     parts = canonical.members(params or b"{}")
     meta = canonical.members(parts.get("_meta", b"{}"))
     meta["io.modelcontextprotocol/protocolVersion"] = string(version)
-    meta["io.modelcontextprotocol/clientCapabilities"] = client.capabilities
+    meta["io.modelcontextprotocol/clientCapabilities"] = client.capabilities_in(True)
     meta["io.modelcontextprotocol/clientInfo"] = client.info
     parts["_meta"] = canonical.build(meta)
     return canonical.build(parts)
@@ -113,7 +119,7 @@ def initialize_params(client: ClientHello) -> bytes:
     """`InitializeRequest.params` for a client."""
     return b'{"protocolVersion":%b,"capabilities":%b,"clientInfo":%b}' % (
         string(client.version),
-        client.capabilities,
+        client.capabilities_in(False),
         client.info,
     )
 
@@ -242,13 +248,14 @@ LISTS: Final = {
 }
 
 
-async def pages(link: Link, method: str) -> AsyncIterator[bytes]:
-    """The raw objects of a list, all pages. Raises E1208 for a list that is none or has no end."""
+async def pages(link: Link, method: str, timeout: float = 30.0) -> AsyncIterator[bytes]:
+    """The raw objects of a list, all pages, each within `timeout` seconds. Raises E1208 for a list that is none or has no
+    end, E1206 for one that does not come."""
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MAX_PAGES):
         params = b"{}" if cursor is None else b'{"cursor":%b}' % string(cursor)
-        reply = await link.ask(method, params)
+        reply = await link.ask(method, params, timeout)
         if reply.error:
             failure = envelope.failure(reply.error)
             raise EarnestError("E1208", f"{method} failed: {failure.code} {failure.message}", exit_code=3)
