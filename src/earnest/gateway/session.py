@@ -197,7 +197,8 @@ class Session:
     def hello_for_servers(self) -> ClientHello:
         """What servers are told of this client."""
         version = LEGACY if self.modern else self.version
-        return ClientHello(self.capabilities, self.info, prefer_modern=self.modern, version=version)
+        crossing = bridge.client_capabilities_to(not self.modern, self.capabilities)
+        return ClientHello(self.capabilities, self.info, prefer_modern=self.modern, version=version, crossing=crossing)
 
     def resolve(self, method: Method, members: Mapping[str, bytes]) -> tuple[Served, str]:
         """The server and the object a call means, under the names this session was given. Raises `WireError`."""
