@@ -86,7 +86,13 @@ class Records:
         )
 
     def event(self, what: str, text: str, **facts: object) -> str:
-        """Append something other than a call: trust given, a pin accepted, a label lowered. Flushed at once."""
+        """As `note`, and flushed at once: for what must not happen without its record. Raises E14xx."""
+        id = self.note(what, text, **facts)
+        self._log.flush()
+        return id
+
+    def note(self, what: str, text: str, **facts: object) -> str:
+        """Append something other than a call: trust given, a pin accepted, a label lowered."""
         known = {name: facts.pop(name) for name in ("principal", "server", "tool", "conversation") if name in facts}
         record = receipt.Event(
             time=self._clock(),
@@ -95,9 +101,7 @@ class Records:
             facts={k: str(v) for k, v in facts.items()},
             **known,  # type: ignore[arg-type]
         )
-        id = self._log.append(record)
-        self._log.flush()
-        return id
+        return self._log.append(record)
 
     def flush(self) -> None:
         """Hand what is buffered to the operating system. Raises E14xx: then nothing that was decided may go out."""

@@ -26,7 +26,7 @@ def lock_of(judgement: Judgement) -> Lock:
         identity=question.server.identity,
         conversation=question.key,
         tool=question.subject if question.method == "tools/call" else f"{question.method}\n{question.subject}",
-        pin=question.tool.pin,
+        pin=question.tool.approval_pin,
         arguments_sha256=judgement.arguments_sha256,
         labels=judgement.labels_before,
         policy_sha256=judgement.policy_sha256,
@@ -56,15 +56,6 @@ class Approvals:
     def take(self, lock: Lock) -> Approval | None:
         """Use the approval that fits, if there is one: at most one caller gets it."""
         return self._store.take_for(lock, self._clock())
-
-    def refused(self, lock: Lock) -> Approval | None:
-        """A person's no to exactly this call that still stands."""
-        now = self._clock()
-        text = lock_text(lock)
-        for row in self._store.approvals("denied"):
-            if row.lock == text and row.expires > now:
-                return row
-        return None
 
     def decide(self, id: str, yes: bool, *, channel: str, valid_s: float, by: str = "") -> bool:
         """A person answered. Whether it counted: the ask may have been withdrawn, answered or run out before."""

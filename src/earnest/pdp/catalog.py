@@ -11,6 +11,7 @@ been asked for.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -89,8 +90,8 @@ class Tool:
     """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
 
     __slots__ = (
-        "annotations", "claims", "compact", "definition", "difference", "is_method", "name", "offered", "output_schema", "pin", "profile",
-        "standing", "state", "tables", "takes_text", "title", "words",
+        "annotations", "claims", "compact", "definition", "difference", "is_method", "name", "offered", "output_schema",
+        "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -115,6 +116,14 @@ class Tool:
         self.takes_text: frozenset[str] = frozenset()
         self.tables: dict[object, Table] = {}
         """Decisions that stand ready, by policy, client and refined profile; emptied when anything above changes."""
+
+    @property
+    def approval_pin(self) -> str:
+        """What a yes to one call is bound to: the pin, and where another definition waits for a person, that one as well, so
+        that a yes given before the change does not fit after it."""
+        if self.state not in (PinState.LOOSENED, PinState.REFUSED):
+            return self.pin
+        return f"{self.pin} offered {hashlib.sha256(self.offered).hexdigest()}"
 
 
 class _ToolWire(msgspec.Struct):
@@ -212,11 +221,12 @@ class Server:
         changed = self._take_instructions(instructions, known.get(INSTRUCTIONS), first, noise, now, write)
         if write:
             book.save_pins(self.identity, write)
-        changed = changed or not self.listed or not _served_alike(self.tools, tools)
+        before = self.tools
         self.tools = tools
-        self.listed = True
         for entry in tools.values():
             self._resolve(entry)
+        changed = changed or not self.listed or not _served_alike(before, tools)
+        self.listed = True
         if changed:
             self.generation += 1
         return changed
@@ -371,7 +381,8 @@ def _labels_of(definition: bytes) -> Labels:
 
 def _served_alike(old: Mapping[str, Tool], new: Mapping[str, Tool]) -> bool:
     return list(old) == list(new) and all(
-        old[name].definition == entry.definition and old[name].state == entry.state for name, entry in new.items()
+        (known := old[name]).definition == entry.definition and known.state == entry.state and known.profile == entry.profile
+        for name, entry in new.items()
     )
 
 

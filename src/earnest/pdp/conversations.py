@@ -8,7 +8,7 @@ only makes the key wider.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 import msgspec
@@ -66,15 +66,30 @@ class Conversations:
         if key in self._state:
             return
         if self._state.open(key, minted=minted):
+            self._unsaved.add(key)
             self._save(key, minted)
+            self._unsaved.discard(key)
+
+    def touch(self, key: Key) -> None:
+        """A call was made at this key: it is not idle."""
+        self._touched[key] = self._clock()
 
     def labels(self, key: Key) -> int:
-        """The labels a decision at this key uses."""
+        """The labels a decision at this key uses. A key that is not known starts with what its parent sees, and that is kept:
+        raises E14xx as `open` does."""
+        if key not in self._state:
+            self.open(key, minted=False)
         return self._state.effective(key)
+
+    def own(self, key: Key) -> int:
+        """The labels written at exactly this key."""
+        return self._state.own(key)
 
     def raise_(self, key: Key, bits: int, cause: Cause) -> int:
         """Add labels. New ones are in the store before this returns; raises E14xx if they cannot be, and then the call must
         not go on."""
+        if key not in self._state:
+            self.open(key, minted=False)
         new = self._state.raise_(key, bits, cause)
         self._touched[key] = self._clock()
         if new or key in self._unsaved:
@@ -88,23 +103,34 @@ class Conversations:
         """What set the labels in force at a key."""
         return self._state.causes(key)
 
-    def end(self, key: Key) -> tuple[Key, ...]:
-        """A person said the conversation is over. Returns the keys that are gone; the caller writes the receipt."""
+    def end(self, key: Key, connected: Collection[Key] = ()) -> tuple[Key, ...]:
+        """A person said the conversation is over. Returns the keys that are gone; the caller writes the receipt. `connected`:
+        keys of clients that are there still: they start anew, clean, with the idle expiry they had."""
         gone = self._state.end(key)
         self._store.delete_labels(gone)
         for k in gone:
             self._touched.pop(k, None)
-            self._idle.pop(k, None)
+            self._unsaved.discard(k)
+            idle = self._idle.pop(k, 0.0)
+            if k in connected:
+                self.open(k, minted=True, idle_s=idle)
         return gone
 
-    def expire(self) -> tuple[Key, ...]:
-        """End what was idle longer than the operator allowed; returns the keys that are gone."""
+    def expire(self, connected: Collection[Key] = (), busy: Collection[Key] = ()) -> tuple[Key, ...]:
+        """End what was idle longer than the operator allowed; returns the keys that had labels and are gone. `connected` as in
+        `end`; `busy`: keys with calls in flight, which are not idle however long those take."""
         now = self._clock()
         gone: list[Key] = []
         for key, idle in list(self._idle.items()):
             newest = max((t for k, t in self._touched.items() if k[: len(key)] == key), default=0.0)
-            if now - newest >= idle:
-                gone.extend(self.end(key))
+            if now - newest < idle or any(k[: len(key)] == key for k in busy):
+                continue
+            labelled = bool(self._state.own(key)) or any(
+                self._state.own(k) for k in self._state.keys() if k[: len(key)] == key  # noqa: SIM118
+            )
+            ended = self.end(key, connected)
+            if labelled:
+                gone.extend(ended)
         return tuple(gone)
 
     def list(self) -> list[dict[str, object]]:

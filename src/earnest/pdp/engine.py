@@ -71,7 +71,14 @@ class Engine:
 
     def judge(self, question: Question) -> Judgement:
         """Decide one call. Never raises for what the call itself holds: a call that cannot be judged is denied."""
-        policy = self.policy if not question.overlay else self.overlays.get(question.overlay, self.policy)
+        policy = self.policy if not question.overlay else self.overlays.get(question.overlay)
+        if policy is None:
+            # What tightens this client's calls is not known any more: nothing may run as if it did not.
+            reason = Reason("policy/overlay", "the configuration of this client's folder is not loaded", Verdict.DENY)
+            decision = Decision(Verdict.DENY, (reason,), (), Verdict.DENY)
+            labels = self.conversations.labels(question.key)
+            return self._judgement(question, self.policy, labels, "", WORST, decision)
+        self.conversations.touch(question.key)
         labels = self.conversations.labels(question.key)
         try:
             digest = canonical.digest(question.arguments or b"{}")
@@ -79,8 +86,12 @@ class Engine:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
         tool, profile, judged_as, why = self._target(question)
-        if question.hidden:
-            reason = Reason("view/hidden", question.hidden, Verdict.DENY)
+        hidden = question.hidden
+        if not hidden and judged_as and question.hides is not None:
+            # A dispatcher in a view reaches no more than the view shows.
+            hidden = question.hides(tool)
+        if hidden:
+            reason = Reason("view/hidden", hidden, Verdict.DENY)
             decision = Decision(Verdict.DENY, (reason,), (), Verdict.DENY)
             return self._judgement(question, policy, labels, digest, profile, decision)
         table = self._table(question, policy, tool, profile)
@@ -103,7 +114,7 @@ class Engine:
             question.arguments,
             cwd=question.cwd,
             destructive=profile.destructive.value,
-            takes_text=tool.takes_text,
+            takes_text=tool.takes_text if not judged_as else frozenset(),
         )
         if stop is not None:
             decision = Decision(Verdict.DENY, (stop, *decision.reasons), (), Verdict.DENY)
@@ -118,7 +129,7 @@ class Engine:
     def admit(self, judgement: Judgement) -> None:
         """Keep the labels that this call's own sources set, before it goes out. Raises E14xx if they cannot be kept."""
         question, profile = judgement.question, judgement.profile
-        bits = (PRIVATE if profile.reads_private.value else 0) | (UNTRUSTED if profile.sees_untrusted.value else 0)
+        bits = _sources(profile)
         judgement.labels_after = judgement.labels_before | bits
         if bits:
             self._raise(judgement, question, bits)
@@ -136,8 +147,11 @@ class Engine:
             if _breaks_safe_output(judgement, outcome):
                 bits |= UNTRUSTED
         judgement.labels_after |= bits
-        if bits & ~judgement.labels_before:
-            self._raise(judgement, judgement.question, bits)
+        # What the call's own sources set was kept before it went out; where the conversation ended meanwhile, what arrives now
+        # belongs to the one that goes on. Labels that only other keys carry are not this key's.
+        missing = (bits | _sources(judgement.profile)) & ~self.conversations.own(judgement.question.key)
+        if missing:
+            self._raise(judgement, judgement.question, missing)
 
     def _raise(self, judgement: Judgement, question: Question, bits: int) -> None:
         for bit, facet in ((PRIVATE, "reads_private"), (UNTRUSTED, "sees_untrusted")):
@@ -159,6 +173,9 @@ class Engine:
         if not isinstance(arguments, dict):
             return tool, WORST, "worst", "the arguments are no object"
         judged_as = ""
+        if isinstance(spec, DispatchSpec) and not (tool.standing.pin_holds and tool.standing.operator_holds):
+            # Judging by the target lowers, and that was said of another definition; the pin gate speaks of the dispatcher.
+            return tool, WORST, "worst", f"what {tool.name!r} runs was said of another definition of it"
         if isinstance(spec, DispatchSpec):
             others = {
                 name: entry.words.dispatch
@@ -233,6 +250,11 @@ class Engine:
             policy_sha256=policy.sha256,
             labels_after=labels,
         )
+
+
+def _sources(profile: Profile) -> int:
+    """The labels that a call of this profile sets by itself."""
+    return (PRIVATE if profile.reads_private.value else 0) | (UNTRUSTED if profile.sees_untrusted.value else 0)
 
 
 def steering_digest(arguments: bytes, takes_text: frozenset[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from earnest.core.flow import Key
@@ -14,8 +16,8 @@ class Question(msgspec.Struct, frozen=True):
     """One call that wants to go out.
 
     `tool`: the catalog's entry, of a tool or of a method that is judged like one. `subject`: the name or URI as the server
-    knows it. `arguments`: raw JSON of what the client chose. `hidden`: why the tool is not in the client's view, or empty.
-    `continues`: this call goes on with one that a person approved before (the lock is compared by the caller).
+    knows it. `arguments`: raw JSON of what the client chose. `hidden`: why the tool is not in the client's view, or empty;
+    `hides` says the same of a dispatcher's target.
     """
 
     server: Server
@@ -31,6 +33,7 @@ class Question(msgspec.Struct, frozen=True):
     cwd: str | None = None
     overlay: str = ""
     hidden: str = ""
+    hides: Callable[[Tool], str] | None = None
 
 
 class Judgement(msgspec.Struct):

@@ -34,7 +34,7 @@ _OWN_COMMAND: Final = re.compile(
     rf"(?:^|[\s;&|`$(/'\"]|-m\s)earnest(?:['\"\s,]|\\t)+[^;&|\n]*?\b(?:{_COMMANDS})\b", re.IGNORECASE
 )
 
-_WORTH_A_LOOK: Final = re.compile(rb"[/\\\\~%]|earnest|mcp\\.json", re.IGNORECASE)
+_WORTH_A_LOOK: Final = re.compile(rb"[/\\~%]|earnest|\.mcp\.json", re.IGNORECASE)
 """Without a slash, an escape, a tilde or one of these words, no argument reaches a protected place (unless the server itself
 runs in one)."""
 

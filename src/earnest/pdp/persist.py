@@ -157,6 +157,13 @@ class KeptEndorsements:
         self._known.clear()
         return self._store.drop_endorsement(row_id)
 
+    def end(self, keys: Iterable[Key]) -> None:
+        """Conversations are over, and what was endorsed in them with them."""
+        for key in keys:
+            for row in self.listed(key):
+                self._store.drop_endorsement(row.id)
+        self._known.clear()
+
     def listed(self, key: Key) -> list[EndorsementRow]:
         """Those of one conversation."""
         return self._store.endorsements(key_text(key), self._clock())

@@ -134,7 +134,7 @@ class Approval(msgspec.Struct, frozen=True):
 
 class Endorsement(msgspec.Struct, frozen=True):
     """A standing yes of a person in one conversation. `values` is JSON: roles' values, never a tool's name
-    alone."""
+    alone. `expires` 0: it lasts as long as the conversation."""
 
     id: str
     conversation: str

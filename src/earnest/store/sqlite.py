@@ -222,7 +222,7 @@ class SqliteStore(Connection):
         return sorted(str(row[0]) for row in self.all(sql, [now]))
 
     def endorsements(self, conversation: str, now: float) -> list[Endorsement]:
-        where = "WHERE conversation = ? AND expires > ? ORDER BY created, id"
+        where = "WHERE conversation = ? AND (expires = 0 OR expires > ?) ORDER BY created, id"
         return self._find(Endorsement, where, (conversation, now))
 
     def put_endorsement(self, row: Endorsement) -> None:
