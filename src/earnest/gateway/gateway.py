@@ -130,8 +130,14 @@ class Gateway:
         for relay in [r for r in self.relays if r.state == "sent" and (now >= r.deadline or now >= r.hard_deadline)]:
             relay.timed_out()
         self.asking.approvals.expire()
-        for key in self.engine.conversations.expire():
-            self.records.event("conversation-expired", "an idle conversation ended, as configured", conversation=key)
+        ended = self.engine.conversations.expire(
+            connected={session.client.key for session in self.sessions},
+            busy={relay.judgement.question.key for relay in self.relays if relay.judgement is not None},
+        )
+        for key in ended:
+            self.records.note("conversation-expired", "an idle conversation ended, as configured", conversation=key)
+        if ended:
+            self.flush_soon()
 
     # sessions and servers
 
