@@ -110,7 +110,8 @@ def answer(id: str, said: _Said, config: Config = "", as_json: Json = False) -> 
     with person("answering an ask") as terminal:
         row = find(config, id)
         draw(terminal, row)
-        question = {"once": "Let this one call run?", "conversation": "Let this run for the rest of the conversation?"}.get(said)
+        questions = {"once": "Let this one call run?", "conversation": "Let it run, now and later in this conversation?"}
+        question = questions.get(said)
         if question is not None and terminal.ask(question, {"y": "yes", "n": "no"}, "n") != "y":
             raise EarnestError("E1611", "nothing was answered; the call still waits", exit_code=1)
     result = _send(config, row["id"], said)

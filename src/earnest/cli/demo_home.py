@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import earnest
 from earnest.demo import commands
 
 _TRUSTED = ("file-ops", "mailbox", "fetcher")
 _OWN_FILES = ("list", "read", "append", "set", "delete")
+_READING = ("list", "read")
 _FILES = {
     "notes.txt": "The door code of the cellar is 4471.\nWater the plants on Sunday.\n",
     "recipe.txt": "500 g flour, 350 g water, 10 g salt, a little yeast.\n",
@@ -29,19 +30,26 @@ then = "deny"
 """
 
 
-def prepare(folder: str, in_use: Callable[[str], bool]) -> str:
-    """Make `folder` ready and return the path of its configuration.
+def data_folder(env: Mapping[str, str]) -> str:
+    """Where the servers of `earnest run` work. Not below earnest's own folder, whose files no call may reach."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    return os.path.join(home, ".local", "share", "earnest-demo")
 
-    The servers start from fresh files, unless a daemon works with them already (`in_use(configuration)`).
+
+def prepare(folder: str, data: str, in_use: Callable[[str], bool]) -> str:
+    """Make `folder` ready and return the path of its configuration; the servers work below `data`.
+
+    They start from fresh files, unless a daemon works with them already (`in_use(configuration)`).
     """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, "earnest.toml")
     if in_use(path):
         return path
-    data = os.path.join(folder, "servers")
+    for place in (os.path.dirname(folder), folder):
+        os.makedirs(place, mode=0o700, exist_ok=True)
     shutil.rmtree(data, ignore_errors=True)
     own = os.path.join(data, "file-ops")
-    os.makedirs(own)
+    os.makedirs(data, mode=0o700)
+    os.mkdir(own)
     for name, text in _FILES.items():
         with open(os.path.join(own, name), "w", encoding="utf-8") as file:
             file.write(text)
@@ -61,7 +69,9 @@ def configuration(data: str) -> str:
             lines.append(f"env = {{ PYTHONPATH = {_text(root)} }}")
         lines.append(f'trust = "{"trusted" if name in _TRUSTED else "untrusted"}"')
         blocks.append("\n".join(lines) + "\n")
-    blocks += [f'[labels."file-ops/{tool}"]\nsees_untrusted = false  # these files are your own\n' for tool in _OWN_FILES]
+    for tool in _OWN_FILES:
+        more = "" if tool in _READING else "reads_private = false  # it only says that it is done\n"
+        blocks.append(f'[labels."file-ops/{tool}"]\nsees_untrusted = false  # these files are your own\n{more}')
     blocks.append('[labels."fetcher/fetch"]\nreads_private = false  # the pages are public\n')
     return "\n".join(blocks)
 

@@ -1,8 +1,8 @@
 """The command `earnest`: a table of commands, and one place for their errors.
 
 A command's module is imported when that command is called, so that `earnest --help` and each command start fast. A command
-is a function that Typer reads, or a Typer app of several; it returns its exit code, or nothing for 0. Exit codes: 0 fine, 1 findings
-or denied, 2 usage or configuration, 3 the server failed, 130 after Ctrl-C.
+is a function that Typer reads, or a Typer app of several; it returns its exit code, or nothing for 0. Exit codes: 0 fine,
+1 findings or denied, 2 usage or configuration, 3 the server failed, 130 after Ctrl-C.
 """
 
 from __future__ import annotations

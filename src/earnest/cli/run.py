@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from earnest.cli.daemon import output, running
-from earnest.cli.demo_home import prepare
+from earnest.cli.demo_home import data_folder, prepare
 from earnest.cli.foreground import Opened, Told, close_listener, hold, look, open_listener, program, until_told
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
@@ -38,7 +38,7 @@ def run(config: Config = "", host: Host = None, port: Port = None, demo: _Demo =
     """
     demo = demo or _nothing(config)
     if demo:
-        config = prepare(os.path.join(paths.home(os.environ), "demo"), _in_use)
+        config = prepare(os.path.join(paths.home(os.environ), "demo"), data_folder(os.environ), _in_use)
     terminal = output()
     ended = ""
     with until_told():
