@@ -38,6 +38,9 @@ TICK_S: Final = 0.5
 FRESH_S: Final = 2.0
 """Seconds for which a walked list answers the next list request without being walked again."""
 
+AGAIN_S: Final = 0.5
+"""Seconds between two walks of a list that changed while it was walked."""
+
 Connect = Callable[[Served, ClientHello, Mapping[str, str]], Link]
 
 
@@ -69,7 +72,7 @@ class Gateway:
         self.log = log
         self.now: Callable[[], float] = loop.time
         self.views = Views(settings.views)
-        self.links = Links(restarts=settings.limits.restarts)
+        self.links = Links(restarts=settings.limits.restarts, first_pause_s=settings.limits.restart_wait_s)
         self.asking = Asking(self, approvals)
         self.server_requests = ServerRequests(self)
         self.names = Names()
@@ -84,6 +87,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listed_at: dict[Link, float] = {}
         self._stale: set[Link] = set()
+        self._quiet: set[Link] = set()
         self._refreshing: dict[Link, asyncio.Task[bool]] = {}
         self._ticker: asyncio.TimerHandle | None = None
         self._rendered: dict[tuple[int, str], tuple[int, bytes]] = {}
@@ -98,6 +102,10 @@ class Gateway:
         """End calls, sessions and servers; nothing is left running."""
         if self._ticker is not None:
             self._ticker.cancel()
+        ending = EarnestError("E1508", "the gateway is ending")
+        for relay in list(self.relays):
+            # Clients hear it now, because nobody could tell them later; what a person was asked stays asked.
+            relay.interrupted(ending)
         for session in list(self.sessions):
             session.close()
         await self.links.close()
@@ -169,7 +177,8 @@ class Gateway:
 
     def owner_of(self, session: Session, served: Served) -> Owner:
         """Whose link it is: the session's, one for each set of capabilities, or everyone's where the operator said `shared`."""
-        if served.shared:
+        if served.shared and not session.forwarded:
+            # Headers of one client's own never carry another's calls.
             return (served.name,)
         if session.modern:
             return (served.name, session.id, session.capabilities.decode("utf-8", "replace"))
@@ -190,6 +199,9 @@ class Gateway:
 
         def opened(link: Link) -> None:
             link.on_notification = lambda message: self._server_said(served, owner, link, message)
+            for gone in [known for known in self._listed_at if not known.alive]:
+                del self._listed_at[gone]
+                self._stale.discard(gone)
 
         link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
         listed = self._listed_at.get(link)
@@ -214,6 +226,7 @@ class Gateway:
 
     async def _walk(self, served: Served, link: Link) -> bool:
         self._stale.discard(link)
+        first = not served.server.listed
         try:
             differs = await self.catalogs.walk(served, link)
         except BaseException:
@@ -222,6 +235,8 @@ class Gateway:
         self._listed_at[link] = self.now()
         if differs:
             self.names.changed()
+            if not first:
+                self.tell_changed(served, "notifications/tools/list_changed")
         return differs
 
     def tell_changed(self, served: Served | None, method: str) -> None:
@@ -250,7 +265,9 @@ class Gateway:
         if message.method == "notifications/tools/list_changed":
             # Nothing is told before the new list is pinned and judged; calls wait for it meanwhile.
             self._stale.add(link)
-            self.spawn(self._refresh_quietly(served, link))
+            if link not in self._quiet:
+                self._quiet.add(link)
+                self.spawn(self._refresh_quietly(served, link))
             return
         for session in list(self.sessions):
             mine = owner[1] == session.id if len(owner) > 1 else any(s.name == served.name for s in session.servers())
@@ -260,16 +277,24 @@ class Gateway:
                 self.names.changed()
                 changed(session, message.method)
             elif message.method in ("notifications/message", "notifications/resources/updated") and session.ready:
-                raw = bridge.notification_to(session.modern, message.method, message.params)
+                params = message.params
+                if message.method == "notifications/resources/updated" and session.route.kind != "server":
+                    params = self.names.relabelled(session, served, "resources/list", params)
+                raw = bridge.notification_to(session.modern, message.method, params)
                 if raw is not None and not session.modern:
                     session.transport.notify(raw)
 
     async def _refresh_quietly(self, served: Served, link: Link) -> None:
+        """Walk until the list walked last is the one the server spoke of last; who sees it is told by the walk."""
         try:
-            if await self._refresh(served, link):
-                self.tell_changed(served, "notifications/tools/list_changed")
+            while link in self._stale and link.alive:
+                await self._refresh(served, link)
+                if link in self._stale:
+                    await asyncio.sleep(AGAIN_S)  # a server that changes its list with each look at it
         except EarnestError as error:
             self.log(f"[{served.name}] {error}")
+        finally:
+            self._quiet.discard(link)
 
     def rendered(self, tool: Tool, alias: str) -> bytes:
         """A tool as served; kept while its profile and pin stay as they are."""

@@ -115,6 +115,7 @@ class HttpFront:
         self._new_id = new_id
         self._legacy: dict[str, _Entry] = {}
         self._modern: dict[tuple[object, ...], _Entry] = {}
+        self._requests = 0
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Answer one HTTP request."""
@@ -136,7 +137,7 @@ class HttpFront:
         elif request.method == "GET":
             self._get(request, responder, name, route)
         elif request.method == "DELETE":
-            self._delete(request, responder, name)
+            self._delete(request, responder, name, route)
         else:
             responder.empty(405, (("Allow", "POST, GET, DELETE"),))
 
@@ -144,7 +145,9 @@ class HttpFront:
         found = _PATH.match(request.path)
         if found is None:
             return Refusal(404, "there is nothing here; try /mcp, /s/NAME/mcp or /v/VIEW/mcp")
-        read_only = (request.header("x-mcp-readonly") or "").strip().casefold() in ("true", "1", "yes")
+        # Several such fields come joined by commas; one that narrows is enough.
+        words = (request.header("x-mcp-readonly") or "").casefold().split(",")
+        read_only = any(word.strip() in ("true", "1", "yes") for word in words)
         if found["server"] is not None:
             if not self._gateway.catalogs.configured(found["server"]):
                 broken = self._gateway.catalogs.broken.get(found["server"])
@@ -164,6 +167,10 @@ class HttpFront:
         if kind != "application/json":
             responder.refuse(Refusal(415, "the body must be application/json"))
             return
+        accept = request.header("accept")
+        if not (_accepts(accept, "application/json") and _accepts(accept, "text/event-stream")):
+            responder.refuse(Refusal(406, "Accept must name application/json and text/event-stream"))
+            return
         try:
             message = envelope.parse(request.body, self._limits)
             modern = self._is_modern(request, message)
@@ -181,14 +188,18 @@ class HttpFront:
 
     def _is_modern(self, request: Request, message: Message) -> bool:
         version = request.header("mcp-protocol-version")
+        if message.kind == "request" and message.method == "initialize":
+            return False
         if version in eras.MODERN_VERSIONS:
             return True
-        if message.kind != "request" or message.method == "initialize":
-            return False
-        if message.method == "server/discover" or eras.is_modern(read_params(message.params)):
-            return True
-        # A version nobody speaks, without a session: the answer has to name what is spoken (-32022).
-        return version is not None and version not in eras.LEGACY_VERSIONS and request.header(SESSION_HEADER) is None
+        if message.kind == "request":
+            params = read_params(message.params)
+            if message.method == "server/discover" or eras.is_modern(params):
+                return True
+        if version is not None and version not in eras.LEGACY_VERSIONS:
+            # A version nobody speaks: the answer names those that are spoken.
+            raise eras.unsupported(version[:64], message.id)
+        return False
 
     def _post_modern(self, request: Request, responder: Responder, client: Client, route: Route, message: Message) -> None:
         outlet = HttpOutlet(responder, True)
@@ -211,8 +222,9 @@ class HttpFront:
         entry.used = self._gateway.now()
         session = entry.session
         fields = tuple((n, v) for n, v in request.headers if n.startswith("mcp-"))
-        # Ids are the client's own and many clients may share a session here: they are told apart by their connection.
-        internal = _private_id(message, request)
+        # Ids are the client's own and many clients may share a session here: each request gets a key of its own.
+        self._requests += 1
+        internal = b"%d %b" % (self._requests, message.id)
         request.on_disconnect(lambda: session.vanished(internal))
         session.handle(message, outlet, fields, as_id=internal)
 
@@ -233,10 +245,12 @@ class HttpFront:
                 responder.refuse(Refusal(400, f"{SESSION_HEADER} is missing; initialize first"))
                 return
             found = self._legacy.get(id)
-            if found is None or found.session.client != client or found.session.route != route:
+            if found is None or not self._may_use(found, request, client.name, route):
                 responder.refuse(_GONE)
                 return
             entry = found
+            if route.read_only and not entry.session.route.read_only:
+                entry.session.narrow(route)
         entry.used = self._gateway.now()
         entry.session.handle(message, outlet)
         if message.kind != "request":
@@ -257,17 +271,24 @@ class HttpFront:
                 raise EarnestError("E1705", f"too many sessions (limit {2 * MAX_SESSIONS})")
         transport = _HttpTransport()
         session = Session(self._gateway, client, route, transport, id=self._new_id(), modern=modern)
+        session.over_http = True
         self._gateway.join(session)
         return _Entry(session, transport, self._gateway.now())
+
+    def _may_use(self, entry: _Entry, request: Request, name: str, route: Route) -> bool:
+        """Whether a session is the one this client began on this route (narrowed or not)."""
+        held = entry.session
+        same_place = (held.route.kind, held.route.name) == (route.kind, route.name)
+        return same_place and held.client == self._client_of(name, request)
 
     # GET, DELETE
 
     def _get(self, request: Request, responder: Responder, name: str, route: Route) -> None:
         entry = self._legacy.get(request.header(SESSION_HEADER) or "")
-        if entry is None or entry.session.client.name != name or entry.session.route != route:
+        if entry is None or not self._may_use(entry, request, name, route):
             responder.empty(405, (("Allow", "POST"),)) if request.header(SESSION_HEADER) is None else responder.refuse(_GONE)
             return
-        if "text/event-stream" not in (request.header("accept") or ""):
+        if not _accepts(request.header("accept") or "", "text/event-stream"):
             responder.refuse(Refusal(406, "this answers with text/event-stream"))
             return
         if entry.transport.stream is not None and not entry.transport.stream.gone:
@@ -280,10 +301,13 @@ class HttpFront:
 
         request.on_disconnect(left)
 
-    def _delete(self, request: Request, responder: Responder, name: str) -> None:
-        id = request.header(SESSION_HEADER) or ""
+    def _delete(self, request: Request, responder: Responder, name: str, route: Route) -> None:
+        id = request.header(SESSION_HEADER)
+        if id is None:
+            responder.refuse(Refusal(400, f"{SESSION_HEADER} is missing"))
+            return
         entry = self._legacy.get(id)
-        if entry is None or entry.session.client.name != name:
+        if entry is None or not self._may_use(entry, request, name, route):
             responder.refuse(_GONE)
             return
         del self._legacy[id]
@@ -309,6 +333,12 @@ class HttpFront:
         entry.session.close()
 
 
-def _private_id(message: Message, request: Request) -> bytes:
-    """A key for a modern request that no other connection's request shares."""
-    return b"%d %b" % (id(request), message.id)
+def _accepts(accept: str | None, kind: str) -> bool:
+    """Whether a request takes answers of a media type (RFC 9110 12.5.1); one without `Accept` takes any."""
+    if accept is None:
+        return True
+    for item in accept.split(","):
+        media, *parameters = (part.strip().casefold() for part in item.split(";"))
+        if media in (kind, kind.partition("/")[0] + "/*", "*/*"):
+            return not any(re.fullmatch(r"q=0(?:\.0*)?", one) for one in parameters)
+    return False

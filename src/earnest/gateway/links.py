@@ -35,8 +35,10 @@ class _Slot:
 class Links:
     """All links of the gateway."""
 
-    def __init__(self, *, restarts: int = 5) -> None:
-        """`restarts`: failures in a row before a server is called broken (E1209) for the longest pause."""
+    def __init__(self, *, restarts: int = 5, first_pause_s: float = FIRST_PAUSE_S) -> None:
+        """`restarts`: failures in a row before a server is called broken (E1209) for the longest pause. `first_pause_s`: before
+        the second start; doubles from there."""
+        self._first_pause_s = first_pause_s
         self._slots: dict[Owner, _Slot] = {}
         self._restarts = restarts
         self._closing: set[asyncio.Task[None]] = set()
@@ -56,7 +58,13 @@ class Links:
             return slot.link
         if slot.opening is None:
             slot.opening = asyncio.get_running_loop().create_task(self._open(owner, slot, make, opened))
-        return await asyncio.shield(slot.opening)
+        opening = slot.opening
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if not opening.cancelled():
+                raise  # it is this caller who was cancelled
+            raise EarnestError("E1204", f"server {owner[0]!r} was closed before it was open", exit_code=3) from None
 
     async def _open(self, owner: Owner, slot: _Slot, make: Callable[[], Link], opened: Callable[[Link], None]) -> Link:
         loop = asyncio.get_running_loop()
@@ -82,6 +90,7 @@ class Links:
 
             def lost(error: EarnestError) -> None:
                 self._failed(slot)
+                self._later(link.close())  # what is left of it: a process that stays, connections
 
             link.on_lost = lost
             opened(link)
@@ -93,7 +102,7 @@ class Links:
 
     def _failed(self, slot: _Slot) -> None:
         slot.failures += 1
-        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (slot.failures - 1))
+        pause = min(LONGEST_PAUSE_S, self._first_pause_s * 2 ** (slot.failures - 1))
         slot.not_before = asyncio.get_running_loop().time() + (pause if slot.failures > 1 else 0.0)
 
     def _proved(self, slot: _Slot, link: Link) -> None:
@@ -124,5 +133,6 @@ class Links:
     async def _close(self, slot: _Slot) -> None:
         if slot.opening is not None:
             slot.opening.cancel()
+            await asyncio.wait({slot.opening})
         if slot.link is not None:
             await slot.link.close()

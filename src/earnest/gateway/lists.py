@@ -22,7 +22,7 @@ from earnest.gateway.lifecycle import CACHE
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
-from earnest.protocol import calls, envelope
+from earnest.protocol import calls, envelope, eras, headers
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
 from earnest.upstream.opening import LISTS, pages, string
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 PROFILE_META: Final = "dev.earnest/profile"
 HIDDEN_META: Final = "dev.earnest/hidden"
+PATIENCE_S: Final = 10.0
+"""Seconds that a list of several servers waits for a slow one."""
+_ALIAS_START: Final = 16
+"""So many first characters of an alias are those of its server and name, hash or not."""
 SUBSCRIPTION_META: Final = "io.modelcontextprotocol/subscriptionId"
 
 CHANGES: Final = {
@@ -76,18 +80,11 @@ def _told(tool: Tool, name: str) -> dict[str, object]:
 
 
 async def answer(session: Session, message: Message, method: Method, outlet: Outlet) -> None:
-    """Answer a list request with all pages of all servers of the route in one."""
-    try:
-        params = calls.read_params(message.params)
-        if params.get("cursor", b"null") != b"null":
-            raise WireError(envelope.INVALID_PARAMS, "unknown cursor: lists come whole")
-        members = await (_tools(session) if message.method == "tools/list" else _others(session, message.method))
-    except WireError as error:
-        outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data))
-        return
-    except EarnestError as error:
-        outlet.finish(envelope.error(message.id, -31003, error.message))
-        return
+    """Answer a list request with all pages of all servers of the route in one. Raises `WireError`, E12xx."""
+    params = calls.read_params(message.params)
+    if params.get("cursor", b"null") != b"null":
+        raise WireError(envelope.INVALID_PARAMS, "unknown cursor: lists come whole", http_status=eras.http_status(-32602))
+    members = await (_tools(session) if message.method == "tools/list" else _others(session, message.method))
     if session.modern:
         members = {"resultType": b'"complete"', **members, **CACHE}
     outlet.finish(envelope.result(message.id, canonical.build(members)))
@@ -97,14 +94,14 @@ async def _tools(session: Session) -> dict[str, bytes]:
     single = session.route.kind == "server"
     hidden: Counter[str] = Counter()
     items: list[bytes] = []
-    served_tools = await _ready(session, refresh=True, hidden=hidden)
+    served_tools = await _ready(session, session.servers(), refresh=True, hidden=hidden)
     aliases = None if single else session.gateway.names.tools(session)
     for served in served_tools:
         for tool in served.server.tools.values():
             if not tool.definition or (tool.state is PinState.UNSEEN and not tool.offered):
                 hidden["not served: its definition cannot be read in one way"] += 1
                 continue
-            reason = session.hidden(served, tool)
+            reason = session.hidden(served, tool) or _unfit(session, served, tool)
             if reason:
                 hidden[reason] += 1
                 continue
@@ -126,18 +123,15 @@ async def _others(session: Session, method: str) -> dict[str, bytes]:
     hidden: Counter[str] = Counter()
     items: list[bytes] = []
     pending: list[tuple[Served, list[bytes]]] = []
-    for served in await _ready(session, refresh=False, hidden=hidden):
-        link = session.gateway.ready(session, served)
-        if link is None or _NEEDS[method] not in link.hello.capabilities:
-            continue
-        try:
-            found = [item async for item in pages(link, method)]
-        except EarnestError:
-            if single:
-                raise
+    ready = await _ready(session, session.servers(), refresh=False, hidden=hidden)
+    answers = await asyncio.gather(*(_pages(session, served, method) for served in ready), return_exceptions=True)
+    for served, found in zip(ready, answers, strict=True):
+        if isinstance(found, EarnestError) and not single:
             hidden[f"server {served.name} failed"] += 1
-            continue
-        if single:
+            session.missed.add(served.name)
+        elif isinstance(found, BaseException):
+            raise found
+        elif single:
             items.extend(found)
         else:
             session.gateway.names.learn(session, served, method, found)
@@ -151,37 +145,87 @@ async def _others(session: Session, method: str) -> dict[str, bytes]:
     return members
 
 
-async def learn(session: Session, wanted: tuple[str, ...]) -> None:
-    """Walk the lists that a call on a route of several servers needs to find its server."""
-    for method in wanted:
-        await _others(session, method)
+async def _pages(session: Session, served: Served, method: str) -> list[bytes]:
+    link = session.gateway.ready(session, served)
+    if link is None or _NEEDS[method] not in link.hello.capabilities:
+        return []
+    patience = served.timeout if session.route.kind == "server" else min(PATIENCE_S, served.timeout)
+    return [item async for item in pages(link, method, timeout=patience)]
 
 
-async def ready_all(session: Session) -> None:
-    """Have the tools of all servers of a route of several walked; those that fail are left out."""
-    await _ready(session, refresh=False, hidden=Counter())
+async def find(session: Session, method: Method, subject: calls.Subject | None) -> None:
+    """Have those lists walked that say whose a name is, on a route of several servers. Raises E12xx where the one server that
+    could own it is not available; others that fail or hang hold nothing up."""
+    if subject is not None and subject.kind == "tool":
+        tools = session.gateway.names.tools(session)
+        if subject.name not in tools.back:
+            # An alias begins with its server's name, so only few can be meant.
+            start = subject.name[:_ALIAS_START]
+            unknown = [served for served in session.servers() if not served.server.listed]
+            servers = [served for served in unknown if f"{served.name}__".startswith(start[: len(served.name) + 2])]
+            outcomes = await asyncio.gather(*(session.gateway.prepare(session, s) for s in servers), return_exceptions=True)
+            failures = [one for one in outcomes if isinstance(one, BaseException)]
+            if failures and len(failures) == len(outcomes):
+                raise failures[0]
+    for wanted in session.gateway.names.needs(session, method):
+        await _others(session, wanted)
 
 
-async def _ready(session: Session, *, refresh: bool, hidden: Counter[str]) -> list[Served]:
-    """The servers of the route that can be reached, their tools walked. One that fails takes none of the others down."""
-    servers = session.servers()
-    single = session.route.kind == "server"
-    if single and not servers:
-        raise EarnestError("E1211", f"there is no server {session.route.name!r}")
-    found = await asyncio.gather(
-        *(session.gateway.prepare(session, served, refresh=refresh) for served in servers), return_exceptions=True
-    )
+async def _ready(session: Session, servers: list[Served], *, refresh: bool, hidden: Counter[str]) -> list[Served]:
+    """The servers that can be reached, their tools walked. On a route of several, one that fails takes none of the others
+    down, and one that is slow is left out after a while; the client hears when it is there."""
+    if session.route.kind == "server":
+        if not servers:
+            raise EarnestError("E1211", f"there is no server {session.route.name!r}")
+        await session.gateway.prepare(session, servers[0], refresh=refresh)
+        return servers
+    gateway = session.gateway
+    tasks = {served: gateway.spawn(_prepared(session, served, refresh)) for served in servers}
+    if tasks:
+        await asyncio.wait(tasks.values(), timeout=PATIENCE_S)
     ready: list[Served] = []
-    for served, outcome in zip(servers, found, strict=True):
-        if isinstance(outcome, EarnestError):
-            if single:
-                raise outcome
-            hidden[f"server {served.name} is not available"] += 1
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        else:
+    for served, task in tasks.items():
+        if task.done() and task.result():
             ready.append(served)
+            session.missed.discard(served.name)
+        else:
+            hidden[f"server {served.name} is not available" if task.done() else f"server {served.name} is not ready yet"] += 1
+            session.missed.add(served.name)
+    for name in gateway.catalogs_of(session.client).broken:
+        if session.sees(name):
+            hidden[f"server {name} is not available"] += 1
     return ready
+
+
+async def _prepared(session: Session, served: Served, refresh: bool) -> bool:
+    try:
+        await session.gateway.prepare(session, served, refresh=refresh)
+    except EarnestError as error:
+        session.gateway.log(f"[{served.name}] {error}")
+        return False
+    if served.name in session.missed:
+        session.missed.discard(served.name)
+        for method in CHANGES.values():
+            changed(session, method)
+    return True
+
+
+def declared(tool: Tool | None) -> tuple[headers.Declared, ...]:
+    """The `Mcp-Param-*` headers that a tool declares. Raises E1330 where it does so wrongly."""
+    if tool is None or b"x-mcp-header" not in tool.definition:
+        return ()
+    return headers.declared(canonical.members(tool.definition).get("inputSchema", b"{}"))
+
+
+def _unfit(session: Session, served: Served, tool: Tool) -> str:
+    """Why a tool cannot be served over HTTP, to this client or by its server; empty for nearly all."""
+    if b"x-mcp-header" not in tool.definition or not (session.over_http or served.launch.url):
+        return ""
+    try:
+        declared(tool)
+    except EarnestError:
+        return "not served over HTTP: its x-mcp-header is not valid"
+    return ""
 
 
 def locate(session: Session, method: Method, subject: calls.Subject | None) -> tuple[Served, str]:
@@ -197,7 +241,7 @@ def locate(session: Session, method: Method, subject: calls.Subject | None) -> t
         for served in servers:
             if served.name == pair[0]:
                 return served, pair[1]
-    raise WireError(envelope.INVALID_PARAMS, f"unknown {method.kind} {name[:200]!r}")
+    raise WireError(envelope.INVALID_PARAMS, f"unknown {method.kind} {name[:200]!r}", http_status=400)
 
 
 class Listening:
@@ -230,6 +274,9 @@ def listen(session: Session, message: Message, outlet: Outlet, kept: bytes) -> N
     params = calls.read_params(message.params)
     wanted = calls.read_object(params.get("notifications", b"{}"), "notifications")
     honoured = {name: b"true" for name in CHANGES if wanted.get(name) == b"true"}
+    for served in session.servers():
+        # Changes can only be heard from servers that are open.
+        session.gateway.spawn(session.gateway.wake(session, served))
     stream = Listening(session, message.id, outlet, frozenset(CHANGES[name] for name in honoured))
     session.listening[kept] = stream
     told = canonical.build({"notifications": canonical.build(honoured)})

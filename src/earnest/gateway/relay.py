@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.verdict import Verdict
+from earnest.gateway import lists
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -51,10 +52,10 @@ class Relay:
         "asked",
         "continues",
         "deadline",
-        "declared",
         "done",
         "forward",
         "gateway",
+        "given",
         "hard_deadline",
         "headers",
         "judgement",
@@ -71,6 +72,7 @@ class Relay:
         "state",
         "subject",
         "tool",
+        "upstream_answers",
         "upstream_state",
     )  # fmt: skip
 
@@ -81,7 +83,7 @@ class Relay:
         message: Message,
         method: Method,
         outlet: Outlet,
-        fields: tuple[tuple[str, str], ...] = (),
+        fields: tuple[tuple[str, str], ...] | None = None,
         kept: bytes = b"",
     ) -> None:
         """`kept`: what the session keeps this request under; its own id where that is unique."""
@@ -94,7 +96,6 @@ class Relay:
         self.outlet = outlet
         self.headers = fields
         self.forward: tuple[tuple[str, str], ...] = ()
-        self.declared: tuple[headers.Declared, ...] = ()
         self.state = "begun"
         self.done = False
         self.served: Served | None = None
@@ -102,6 +103,8 @@ class Relay:
         self.subject = ""
         self.arguments = b""
         self.members: dict[str, bytes] = {}
+        self.given: dict[str, bytes] = {}
+        """The params as the client gave them; `members` name the object as its server does."""
         self.meta: dict[str, bytes] = {}
         self.progress_token = b""
         self.judgement: Judgement | None = None
@@ -112,6 +115,9 @@ class Relay:
         self.answered_form = False
         """The request carries earnest's own sealed state, and perhaps the answer to its question."""
         self.upstream_state = b""
+        """The server's own request state, raw, that earnest's carried."""
+        self.upstream_answers = b""
+        """The answers to that server's own questions, raw, that earnest's state carried."""
         self.deadline = 0.0
         self.hard_deadline = 0.0
         self._link: Link | None = None
@@ -124,7 +130,11 @@ class Relay:
         self.members = calls.read_params(self.params)
         self.meta = calls.read_object(self.members["_meta"], "_meta") if self.members.get("_meta", b"null") != b"null" else {}
         self.progress_token = self.meta.get("progressToken", b"")
+        self.given = self.members
         self.served, self.subject = self.session.resolve(self.method, self.members)
+        if self.session.route.kind != "server":
+            # What is judged, asked about and sent is the server's own name; a rule never sees an alias.
+            self._use_own_name()
         self.arguments = self._chosen()
         limit = self.gateway.enter(self)
         if limit is not None:
@@ -162,20 +172,37 @@ class Relay:
     # judged
 
     def judge(self, link: Link) -> None:
-        """Decide, record the decision, and go where it leads."""
-        assert self.served is not None
+        """Decide, record the decision, and go where it leads. Whatever fails on the way is answered: no call hangs."""
         self._link = link
-        self.state = "judged"
+        try:
+            self._judge()
+        except EarnestError as error:
+            if not self.done:
+                self.unavailable(error)
+        except Exception as error:
+            self.gateway.loop.call_exception_handler({"message": "a call could not be judged", "exception": error})
+            if not self.done:
+                self.unavailable(EarnestError("E1506", "earnest made a mistake; the call was not sent"))
+
+    def look_up(self) -> None:
+        """Find what is called as the catalog has it now: a definition may have changed while a person was reading."""
+        assert self.served is not None
         server = self.served.server
         if self.method.kind in ("tool", "resolve"):
             self.tool = server.tools.get(self.subject) or server.unknown(self.subject)
         else:
             self.tool = server.method(self.method.name, self.method.claims)
-        if self.headers and self.method.name == "tools/call":
+
+    def _judge(self) -> None:
+        self.state = "judged"
+        self.look_up()
+        if self.headers is not None and self.method.name == "tools/call":
             self._check_headers()
             if self.done:
                 return
         judgement = self.judgement = self.gateway.engine.judge(self.question())
+        if "requestState" in self.members:
+            self.gateway.asking.own_state(self)
         if judgement.verdict is Verdict.ASK:
             if judgement.host_may_ask:
                 self.release()
@@ -189,13 +216,11 @@ class Relay:
 
     def _check_headers(self) -> None:
         """`Mcp-*` of the request against its body, with the headers that the tool's schema declares (MCP 2026-07-28)."""
-        assert self.tool is not None
+        assert self.tool is not None and self.headers is not None
         try:
-            if self.tool.definition:
-                schema = canonical.members(self.tool.definition).get("inputSchema", b"{}")
-                self.declared = headers.declared(schema)
+            declared = lists.declared(self.tool)
             self.forward = headers.check(
-                self.headers, self.method, self.method.name, self.members, self.session.version, self.declared, self.request_id
+                self.headers, self.method, self.method.name, self.given, self.session.version, declared, self.request_id
             )
         except WireError as error:
             raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
@@ -221,7 +246,12 @@ class Relay:
             cwd=self.served.cwd,
             overlay=client.overlay,
             hidden=self.session.hidden(self.served, self.tool),
+            hides=self._hides,
         )
+
+    def _hides(self, tool: Tool) -> str:
+        assert self.served is not None
+        return self.session.hidden(self.served, tool)
 
     # queued and sent
 
@@ -256,22 +286,22 @@ class Relay:
         except WireError as error:
             self.finish(envelope.error(self.request_id, error.rpc_code, error.message, error.data), "refused", error.message)
             return
+        except EarnestError as error:
+            self.unavailable(error, "refused")
+            return
         self._exchange = link.call(self.method.name, params, self, id=id, headers=fields)
 
     def _upstream_params(self, link: Link, id: int) -> bytes:
         """The params as the server gets them: what nobody has a reason to change goes on byte for byte."""
         assert self.served is not None
         members = dict(self.members)
-        changed = False
         meta = dict(self.meta)
         if self.progress_token:
             meta["progressToken"] = b"%d" % id
         meta.pop(CONVERSATION_META, None)
+        changed = self.members is not self.given
         if meta != self.meta:
             members["_meta"] = canonical.build(meta)
-            changed = True
-        if self.subject and self.method.names == "name" and members.get("name") != calls.string(self.subject):
-            members["name"] = calls.string(self.subject)
             changed = True
         if self.answered_form:
             changed = self._without_own_asking(members) or changed
@@ -279,17 +309,38 @@ class Relay:
             return bridge.params_to(link.hello.modern, self.method, members, self.session.client_facts())
         return canonical.build(members) if changed else self.params
 
+    def _use_own_name(self) -> None:
+        """Put the server's own name in place of the one it has on a route of several servers."""
+        member = self.method.names
+        if member == "":
+            return
+        own = calls.string(self.subject)
+        if member == "ref":
+            ref = calls.read_object(self.members["ref"], "ref")
+            key = "name" if calls.text(ref, "type") == "ref/prompt" else "uri"
+            if calls.text(ref, key) != self.subject:
+                self.members = {**self.members, "ref": calls.with_member(self.members["ref"], key, own)}
+        elif calls.text(self.members, member) != self.subject:
+            self.members = {**self.members, member: own}
+
     def _without_own_asking(self, members: dict[str, bytes]) -> bool:
         """Take out what answered earnest's own ask; put back the state that belongs to the server."""
         members.pop("requestState", None)
         if self.upstream_state:
             members["requestState"] = self.upstream_state
-        responses = members.pop("inputResponses", b"")
-        if responses[:1] == b"{":
-            rest = calls.without_members(responses, (asking.INPUT_KEY,))
-            if canonical.members(rest):
-                members["inputResponses"] = rest
+        members.pop("inputResponses", None)
+        answers = self.server_answers()
+        if answers:
+            members["inputResponses"] = answers
         return True
+
+    def server_answers(self) -> bytes:
+        """The client's answers to the server's own questions, of this request and of the one before it; empty for none."""
+        known = canonical.members(self.upstream_answers) if self.upstream_answers else {}
+        given = self.members.get("inputResponses", b"")
+        if given[:1] == b"{":
+            known |= {name: raw for name, raw in canonical.members(given).items() if name != asking.INPUT_KEY}
+        return canonical.build(known) if known else b""
 
     # what the server says (ExchangeHandler)
 
@@ -378,6 +429,14 @@ class Relay:
             self._exchange.cancel(reason)
         self._end("cancelled", reason[:200], b"")
         self.outlet.abandon()
+
+    def interrupted(self, error: EarnestError) -> None:
+        """The gateway is about to end: the client gets an answer now, because nobody could give one later."""
+        if not self.done:
+            sent = self.state == "sent"
+            if self._exchange is not None:
+                self._exchange.cancel("the gateway is ending")
+            self.lost(error, sent)
 
     def unavailable(self, error: EarnestError, outcome: str = "not-sent") -> None:
         """The call cannot go on for a reason of earnest's or the server's own."""

@@ -7,8 +7,9 @@ servers of its route, the calls in flight and the questions that wait for the cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
@@ -66,13 +67,17 @@ class Session:
         self.listening: dict[bytes, lists.Listening] = {}
         self._own = own
         self._waiting: dict[bytes, Callable[[Message], None]] = {}
+        self._pending: dict[bytes, tuple[asyncio.Task[None], Outlet]] = {}
         self._asked = 0
+        self.over_http = False
+        self.missed: set[str] = set()
+        """Servers that a list left out because they were not ready; the client hears when they are."""
 
     # messages of the client
 
-    def handle(self, message: Message, outlet: Outlet, fields: HeaderFields = (), as_id: bytes = b"") -> None:
-        """Take one message. `fields`: the HTTP headers it came with. `as_id`: what the request is kept under where its own id
-        may not be unique. Whatever is wrong is answered, never raised."""
+    def handle(self, message: Message, outlet: Outlet, fields: HeaderFields | None = None, as_id: bytes = b"") -> None:
+        """Take one message. `fields`: the `Mcp-*` headers it came with, None where its era or transport has none. `as_id`:
+        what the request is kept under where its own id may not be unique. Whatever is wrong is answered, never raised."""
         if message.kind == "response" or message.kind == "error":
             waiter = self._waiting.pop(message.id, None)
             if waiter is not None:
@@ -87,7 +92,7 @@ class Session:
             if method is None or not method.request:
                 raise WireError(envelope.METHOD_NOT_FOUND, f"unknown method {message.method[:100]!r}", http_status=404)
             kept = as_id or message.id
-            if kept in self.relays or kept in self.listening:
+            if kept in self.relays or kept in self.listening or kept in self._pending:
                 raise WireError(envelope.INVALID_REQUEST, "this id is in use by another request")
             self.transport.begin(message.id)
             self._request(message, method, outlet, fields, kept)
@@ -96,16 +101,16 @@ class Session:
         except EarnestError as error:
             outlet.finish(envelope.error(message.id, -31003, error.message))
 
-    def _request(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes) -> None:
+    def _request(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields | None, kept: bytes) -> None:
         if self.modern:
             self._read_modern_facts(message)
-            if fields and method.kind != "tool":
+            if fields is not None and method.kind != "tool":
                 params = calls.read_params(message.params)
                 headers.check(fields, method, method.name, params, self.version, None, message.id)
         if method.kind == "lifecycle":
             lifecycle.answer(self, message, outlet)
         elif method.kind == "list":
-            self.gateway.spawn(lists.answer(self, message, method, outlet))
+            self.spawn(lists.answer(self, message, method, outlet), message, outlet)
         elif method.name == "subscriptions/listen":
             lists.listen(self, message, outlet, kept)
         elif method.kind == "logging":
@@ -113,21 +118,34 @@ class Session:
         elif self.route.kind == "server":
             Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
         else:
-            self.gateway.spawn(self._call_of_many(message, method, outlet, fields, kept))
+            task = self.spawn(self._call_of_many(message, method, outlet, fields, kept), message, outlet)
+            self._pending[kept] = (task, outlet)
+            task.add_done_callback(lambda _: self._pending.pop(kept, None))
 
-    async def _call_of_many(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields, kept: bytes) -> None:
-        """A call on a route of several servers: names can be told apart only once all lists are known."""
-        try:
-            if any(not served.server.listed for served in self.servers()):
-                await lists.ready_all(self)
-            wanted = self.gateway.names.needs(self, method)
-            if wanted:
-                await lists.learn(self, wanted)
-            Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
-        except WireError as error:
-            outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
-        except EarnestError as error:
-            outlet.finish(envelope.error(message.id, -31003, error.message))
+    async def _call_of_many(
+        self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields | None, kept: bytes
+    ) -> None:
+        """A call on a route of several servers: whose it is, is known once the lists are that it depends on."""
+        await lists.find(self, method, calls.subject(method, calls.read_params(message.params)))
+        Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
+
+    def spawn(self, work: Coroutine[Any, Any, None], message: Message, outlet: Outlet) -> asyncio.Task[None]:
+        """Answer a request in a task. Whatever goes wrong in it is answered too: nobody is left waiting."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except WireError as error:
+                outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
+            except EarnestError as error:
+                outlet.finish(envelope.error(message.id, -31003, error.message))
+            except Exception:
+                outlet.finish(envelope.error(message.id, envelope.INTERNAL_ERROR, "earnest failed; see daemon.log"))
+                raise
+
+        task = self.gateway.spawn(guarded())
+        task.add_done_callback(lambda _: work.close())  # it was never begun if the task was cancelled that early
+        return task
 
     def _notified(self, message: Message) -> None:
         if message.method == "notifications/initialized":
@@ -150,11 +168,21 @@ class Session:
             listening.end()
             return
         relay = self.relays.get(id)
-        if relay is not None:
+        if relay is None:
+            self._withdraw(id)
+        else:
             reason = ""
             if seen.get("reason", b"")[:1] == b'"':
                 reason = calls.text(seen, "reason")
             relay.cancel(reason)
+
+    def _withdraw(self, kept: bytes) -> None:
+        """Let go of a call whose server was still being looked for."""
+        pending = self._pending.pop(kept, None)
+        if pending is not None:
+            task, outlet = pending
+            task.cancel()
+            outlet.abandon()
 
     def vanished(self, kept: bytes) -> None:
         """The client closed the connection of a modern request: that cancels it."""
@@ -164,6 +192,8 @@ class Session:
             relay.cancel("the client closed the connection")
         elif listening is not None:
             listening.gone()
+        else:
+            self._withdraw(kept)
 
     def _read_modern_facts(self, message: Message) -> None:
         """Capabilities travel with each request; a request without the required members is answered, not guessed at."""
@@ -183,11 +213,23 @@ class Session:
 
     # what the client looks at
 
+    def narrow(self, route: Route) -> None:
+        """A later request narrowed itself: so does the session, for good. Nothing widens it again."""
+        self.route = route
+        lists.changed(self, "notifications/tools/list_changed")
+
     def servers(self) -> list[Served]:
         """The servers of this session's route, in the configuration's order."""
         if self._own is not None:
             return [self._own(self.capabilities)]
         return self.gateway.servers_of(self)
+
+    def sees(self, name: str) -> bool:
+        """Whether a configured server of this name belongs to the session's route."""
+        if self.route.kind == "view":
+            only = self.gateway.views.servers(self.route.name)
+            return not only or name in only
+        return self.route.kind == "all" or name == self.route.name
 
     @property
     def has_own_server(self) -> bool:
@@ -221,9 +263,11 @@ class Session:
 
     def upstream_headers(self, relay: Relay, link: Link) -> HeaderFields:
         """The `Mcp-*` headers a modern server behind HTTP wants, made from the body; unknown `Mcp-Param-*` go on."""
-        if not link.hello.modern or not isinstance(link, HttpLink):
+        if not link.hello.modern or not isinstance(link, HttpLink) or relay.method.name != "tools/call":
             return ()
-        made = headers.generate(relay.method, relay.method.name, relay.members, MODERN, relay.declared, relay.forward)
+        made = headers.generate(
+            relay.method, relay.method.name, relay.members, MODERN, lists.declared(relay.tool), relay.forward
+        )
         return tuple(field for field in made if field[0].lower().startswith("mcp-param-"))
 
     def client_facts(self) -> bridge.ClientFacts:
@@ -269,6 +313,8 @@ class Session:
         self.ready = False
         for relay in list(self.relays.values()):
             relay.cancel("the client is gone")
+        for kept in list(self._pending):
+            self._withdraw(kept)
         for listening in list(self.listening.values()):
             listening.end()
         self.listening.clear()

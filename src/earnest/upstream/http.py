@@ -28,6 +28,7 @@ from earnest.net.pool import Pool
 from earnest.net.url import split
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
+from earnest.protocol.eras import MODERN_ERRORS, UNSUPPORTED_VERSION
 from earnest.protocol.headers import generate
 from earnest.protocol.methods import lookup
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
@@ -43,25 +44,16 @@ from earnest.upstream.opening import (
     discovered,
     initialize_params,
     initialized,
+    list_changes,
+    no_common_version,
     own_meta,
     string,
 )
 
 ACCEPT: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 _NO_LIMIT: Final = 1 << 62
-_MODERN_ERRORS: Final = frozenset((-32020, -32021, -32022))
 _UNREACHABLE: Final = frozenset(("E1220", "E1221", "E1222", "E1223", "E1229", "E1234"))
 """Errors that every further attempt would meet as well."""
-
-
-class _ListChanged(msgspec.Struct, frozen=True):
-    listChanged: bool = False
-
-
-class _Offers(msgspec.Struct, frozen=True):
-    tools: _ListChanged = _ListChanged()
-    prompts: _ListChanged = _ListChanged()
-    resources: _ListChanged = _ListChanged()
 
 
 class HttpLink:
@@ -154,7 +146,8 @@ class HttpLink:
             assert reply is not None
             failures.append(f"{method}: {self.excerpt(reply.error or reply.result)}")
             code = envelope.failure(reply.error).code if reply.error else 0
-            if method == "server/discover" and code in _MODERN_ERRORS:
+            hopeless = code in MODERN_ERRORS - {UNSUPPORTED_VERSION} or no_common_version(reply)
+            if method == "server/discover" and hopeless:
                 raise self.error("E1207", f"speaks none of the versions earnest knows ({'; '.join(failures)})")
             if method == "server/discover" and code == -32601 and exchange.status == 404:
                 bare = ServerHello(modern=True, version=MODERN, capabilities=b'{"tools":{}}')
@@ -230,22 +223,13 @@ class HttpLink:
         if not self.hello.modern:
             self._standing = StandingStream(self, self._get, self._standing_legacy, gone=self._standing_gone)
         else:
-            wanted = self._list_changes()
+            wanted = list_changes(self.hello.capabilities)
             if not wanted:
                 return
             params = b'{"notifications":%b}' % msgspec.json.encode(dict.fromkeys(wanted, True))
             params = own_meta(params, self._client, self.hello.version)
             self._standing = StandingStream(self, lambda stream, last_id: self._listen(stream, params), self._standing_modern)
         self._standing.start()
-
-    def _list_changes(self) -> list[str]:
-        try:
-            offers = msgspec.json.decode(self.hello.capabilities, type=_Offers)
-        except msgspec.MsgspecError:
-            return []
-        kinds = {"toolsListChanged": offers.tools, "promptsListChanged": offers.prompts}
-        kinds["resourcesListChanged"] = offers.resources
-        return [kind for kind, offer in kinds.items() if offer.listChanged]
 
     def _get(self, stream: ResponseHandler, last_id: bytes) -> Handle:
         headers = self._base.replace(ACCEPT, b"Accept: text/event-stream\r\n", 1)

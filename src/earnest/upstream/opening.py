@@ -2,8 +2,8 @@
 
 The era is settled per link (MCP 2026-07-28, versioning; the other side's era says nothing about it): for a client of the
 modern era `server/discover` is tried first and `initialize` after it; for a legacy client the other way round, so that the
-same era on both sides passes through. An answer is judged by its shape, never by one error code: a server that knows
-neither word fails visibly.
+same era on both sides passes through. An answer is judged by its shape, never by one error code; a late one still counts.
+A server that knows neither word fails visibly.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from msgspec import Raw
 from earnest import __version__
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
-from earnest.protocol import envelope
+from earnest.protocol import envelope, eras
 from earnest.upstream.base import ExchangeHandler, Link, Reply, ServerHello
 
-MODERN: Final = "2026-07-28"
-LEGACY: Final = "2025-11-25"
-LEGACY_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+MODERN: Final = eras.MODERN
+LEGACY: Final = eras.LEGACY
+LEGACY_VERSIONS: Final = eras.LEGACY_VERSIONS
 PROBE_S: Final = 5.0
-"""Seconds before a server that does not answer the first word is tried with the other one."""
+"""Seconds before a server that does not answer `server/discover` is tried with `initialize`. The other way round silence says
+less (a legacy server may be slow to start, and must not get words it does not know), so half of all time is waited."""
 MAX_PAGES: Final = 1000
 OWN_INFO: Final = b'{"name":"earnest","version":"%b"}' % __version__.encode()
 
 string: Final = msgspec.json.Encoder().encode
 """The JSON of a string."""
-
-_MODERN_ERRORS: Final = frozenset({-32020, -32021, -32022})
 
 
 class ClientHello(msgspec.Struct, frozen=True):
@@ -124,6 +123,45 @@ def initialize_params(client: ClientHello) -> bytes:
     )
 
 
+class _Change(msgspec.Struct, frozen=True):
+    listChanged: bool = False
+
+
+class _Offers(msgspec.Struct, frozen=True):
+    tools: _Change = _Change()
+    prompts: _Change = _Change()
+    resources: _Change = _Change()
+
+
+def list_changes(capabilities: bytes) -> list[str]:
+    """The members of a `subscriptions/listen` filter for the list changes that a server offers."""
+    try:
+        offers = msgspec.json.decode(capabilities, type=_Offers)
+    except msgspec.MsgspecError:
+        return []
+    kinds = {"toolsListChanged": offers.tools, "promptsListChanged": offers.prompts, "resourcesListChanged": offers.resources}
+    return [kind for kind, offer in kinds.items() if offer.listChanged]
+
+
+class _Supported(msgspec.Struct):
+    supported: list[str]
+
+
+def no_common_version(reply: Reply) -> str:
+    """What a server speaks that refused a version and speaks none that earnest does; empty for any other answer."""
+    if not reply.error:
+        return ""
+    failure = envelope.failure(reply.error)
+    if failure.code != eras.UNSUPPORTED_VERSION:
+        return ""
+    try:
+        supported = msgspec.json.decode(failure.data, type=_Supported).supported
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""  # no such list, no such error
+    known = {*eras.MODERN_VERSIONS, *LEGACY_VERSIONS}
+    return "" if known & set(supported) else ", ".join(ascii(one[:20]) for one in supported[:8]) or "nothing"
+
+
 class _Opens(Protocol):
     name: str
 
@@ -174,7 +212,7 @@ class Opening:
                 method = order.pop(0)
                 waiting[self._say(loop, method)] = method
             left = deadline - loop.time()
-            patience = min(PROBE_S, left) if order else left
+            patience = min(PROBE_S if self._client.prefer_modern else timeout / 2, left) if order else left
             done, _ = await asyncio.wait(waiting, timeout=max(0.0, patience), return_when=asyncio.FIRST_COMPLETED)
             for future in done:
                 method = waiting.pop(future)
@@ -184,10 +222,11 @@ class Opening:
                     if method == "initialize":
                         self._link.notify("notifications/initialized", b"")
                     return hello
-                if method == "server/discover" and self._is_modern_refusal(reply):
+                spoken = no_common_version(reply)
+                if spoken:
                     raise EarnestError(
                         "E1207",
-                        f"server {self._link.name!r} speaks none of the versions earnest knows ({MODERN} and older)",
+                        f"server {self._link.name!r} speaks {spoken}, none of the versions earnest knows ({MODERN} and older)",
                         exit_code=3,
                     )
                 failures.append(f"{method}: {(reply.error or reply.result)[:300].decode('utf-8', 'replace')}")
@@ -213,11 +252,12 @@ class Opening:
 
     def _read(self, method: str, reply: Reply) -> ServerHello | None:
         if not reply.result:
+            code = envelope.failure(reply.error).code if reply.error else 0
+            if method == "server/discover" and code in eras.MODERN_ERRORS and code != eras.UNSUPPORTED_VERSION:
+                # Only the modern era has these errors: it is one of its servers, if one that says nothing of itself.
+                return ServerHello(modern=True, version=MODERN, capabilities=b'{"tools":{}}')
             return None
         return initialized(reply.result) if method == "initialize" else discovered(reply.result)
-
-    def _is_modern_refusal(self, reply: Reply) -> bool:
-        return bool(reply.error) and envelope.failure(reply.error).code in _MODERN_ERRORS
 
 
 class _Progress(msgspec.Struct):

@@ -18,11 +18,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
+import msgspec
+
 from earnest.core.errors import EarnestError
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
-from earnest.upstream.opening import ClientHello, Opening, own_meta, progress_token, string
+from earnest.upstream.opening import ClientHello, Opening, list_changes, own_meta, progress_token, string
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one message of a server; a longer one ends the link (E1710)."""
@@ -30,6 +32,8 @@ WRITE_HIGH: Final = 8 * 1024 * 1024
 """Bytes queued towards a server that does not read; more ends the link (E1711)."""
 LOG_LINES_A_SECOND: Final = 20
 END_GRACE_S: Final = 2.0
+LAST_WORDS_S: Final = 0.3
+"""Seconds between the end of a server's output and its being given up, unless its process ends before."""
 _PR_SET_PDEATHSIG: Final = 1
 
 _LIMITS: Final = Limits(max_bytes=LINE_LIMIT)
@@ -69,21 +73,33 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    def __init__(self, link: StdioLink) -> None:
+    """One process of a link; `gone` is done when it has ended and was waited for."""
+
+    def __init__(self, link: StdioLink, gone: asyncio.Future[None]) -> None:
         self._link = link
+        self.gone = gone
+        self.transport: asyncio.SubprocessTransport
+        self.pid = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.SubprocessTransport, transport)
+        self.pid = self.transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 1:
-            self._link._received(data)
-        else:
+        if fd != 1:
             self._link._stderr(data)
+        elif self._link._process is self:
+            self._link._received(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1:
+        if fd == 1 and self._link._process is self:
             self._link._stdout_closed()
 
     def process_exited(self) -> None:
-        self._link._exited()
+        self._link._exited(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link._read_to_the_end(self)  # ended, and nothing is left in its pipes
 
 
 class _Exchange(Exchange):
@@ -127,14 +143,15 @@ class StdioLink:
         self._started = started
         self._ended = ended
         self._open_timeout = open_timeout
-        self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._buffer = bytearray()
         self._scanned = 0
         self._exchanges: dict[bytes, _Exchange] = {}
         self._next = 0
         self._lost: EarnestError | None = None
-        self._gone: asyncio.Future[None] | None = None
+        self._process: _Process | None = None
+        self._ended_output = False
+        self._listening = b""
         self._closing = False
         self._log_second = 0
         self._log_count = 0
@@ -143,14 +160,40 @@ class StdioLink:
     # opening and closing
 
     async def open(self) -> ServerHello:
+        try:
+            try:
+                await self._start()
+                self.hello = await Opening(self, self._client).run(self._open_timeout)
+            except EarnestError:
+                if self._lost is None or self._closing or not self._client.prefer_modern:
+                    raise
+                # Some servers of the older era end at a word they do not know. This one is not told it again.
+                self._say("ended at the first word of the newer era; started again with the older one's")
+                await self._end_process()
+                self._lost = None
+                await self._start()
+                older = msgspec.structs.replace(self._client, prefer_modern=False)
+                self.hello = await Opening(self, older).run(self._open_timeout)
+        except BaseException:
+            await self.close()
+            raise
+        if self.hello.modern:
+            self._listen()
+        return self.hello
+
+    async def _start(self) -> None:
+        """Start the process. Raises E1201 to E1203."""
         loop = asyncio.get_running_loop()
-        self._gone = loop.create_future()
         executable = find_executable(self._argv[0], self._env.get("PATH", os.defpath), self._cwd)
         if self._cwd is not None and not os.path.isdir(self._cwd):  # noqa: ASYNC240 (one stat before a fork)
             raise EarnestError("E1202", f"server {self.name!r}: its folder {self._cwd!r} does not exist", exit_code=3)
+        process = self._process = _Process(self, loop.create_future())
+        self._buffer.clear()
+        self._scanned = 0
+        self._ended_output = False
         try:
             transport, _ = await loop.subprocess_exec(
-                lambda: _Process(self),
+                lambda: process,
                 executable,
                 *self._argv[1:],
                 stdin=asyncio.subprocess.PIPE,
@@ -162,46 +205,56 @@ class StdioLink:
                 preexec_fn=_die_with_parent(),
             )
         except OSError as error:
+            self._process = None
             raise EarnestError(
                 "E1203", f"server {self.name!r} could not be started: {error.strerror or error}", exit_code=3
             ) from error
-        self._transport = transport
+        except BaseException:
+            self._process = None
+            raise
         self._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
         if self._started is not None:
-            self._started(transport.get_pid())
-        try:
-            self.hello = await Opening(self, self._client).run(self._open_timeout)
-        except BaseException:
-            await self.close()
-            raise
-        return self.hello
+            self._started(process.pid)
+
+    def _listen(self) -> None:
+        """A modern server tells of list changes only who asked for them."""
+        wanted = list_changes(self.hello.capabilities)
+        if wanted:
+            params = b'{"notifications":%b}' % msgspec.json.encode(dict.fromkeys(wanted, True))
+            self._listening = b"%d" % self.reserve()
+            params = own_meta(params, self._client, self.hello.version)
+            self._write(envelope.request(self._listening, "subscriptions/listen", params))
 
     @property
     def pid(self) -> int | None:
         """The process id, while there is one."""
-        return self._transport.get_pid() if self._transport is not None else None
+        process = self._process
+        return process.pid or None if process is not None and not process.gone.done() else None
 
     @property
     def alive(self) -> bool:
-        return self._transport is not None and self._lost is None and not self._closing
+        return self._process is not None and self._lost is None and not self._closing and not self._ended_output
 
     async def close(self) -> None:
         self._closing = True
-        transport = self._transport
-        if transport is None or self._gone is None:
-            return
         self._fail(EarnestError("E1204", f"server {self.name!r} was closed", exit_code=3))
+        # Shielded: who waits for this may be cancelled, the process must end all the same.
+        await asyncio.shield(asyncio.ensure_future(self._end_process()))
+
+    async def _end_process(self) -> None:
+        process = self._process
+        if process is None or not process.pid:
+            return
         with contextlib.suppress(Exception):
             if self._stdin is not None:
                 self._stdin.close()
         for step, wait in ((None, END_GRACE_S), (signal.SIGTERM, END_GRACE_S), (signal.SIGKILL, 5.0)):
             if step is not None:
                 self._signal_group(step)
-            done, _ = await asyncio.wait({self._gone}, timeout=wait)
+            done, _ = await asyncio.wait({process.gone}, timeout=wait)
             if done:
                 break
-        self._signal_group(signal.SIGKILL)
-        transport.close()
+        process.transport.close()
 
     def _signal_group(self, number: signal.Signals) -> None:
         pid = self.pid
@@ -248,6 +301,9 @@ class StdioLink:
             return
         if message.kind == "response" or message.kind == "error":
             exchange = self._exchanges.pop(message.id, None)
+            if exchange is None and message.id == self._listening:
+                self._listening = b""
+                return  # no longer, or never: changes are then seen when a list is asked for
             if exchange is None:
                 self._say(f"answered id {message.id.decode()}, which nobody waits for")
                 return
@@ -266,9 +322,13 @@ class StdioLink:
         if message.method == "notifications/message" and len(self._exchanges) == 1:
             next(iter(self._exchanges.values())).handler.message(message)
             return
-        self.on_notification(message)
+        if message.method != "notifications/subscriptions/acknowledged":
+            self.on_notification(message)
 
     def _requested(self, message: Message) -> None:
+        if self.hello.modern:
+            self._write(envelope.error(message.id, -32601, "servers of this era send no requests"))
+            return
         if message.method == "ping":
             self._write(envelope.result(message.id, b"{}"))
             return
@@ -278,20 +338,30 @@ class StdioLink:
         self._write(envelope.error(message.id, -32601, "no call in flight that this request could belong to"))
 
     def _stdout_closed(self) -> None:
-        if not self._closing:
+        """Most likely it is about to end; how, and its last words, come a moment later."""
+        if not self._closing and not self._ended_output and self._process is not None:
+            self._ended_output = True
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._read_to_the_end, self._process)
+
+    def _read_to_the_end(self, process: _Process) -> None:
+        if process is self._process and not self._closing:
             self._end_badly(self._death_notice())
 
-    def _exited(self) -> None:
-        transport = self._transport
-        if transport is not None and self._ended is not None:
-            self._ended(transport.get_pid())
-        if not self._closing:
-            self._fail(self._death_notice())
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
+    def _exited(self, process: _Process) -> None:
+        # What it started must not outlive it. Its number is free for others from now on, so this is the last signal.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if self._ended is not None:
+            self._ended(process.pid)
+        if not process.gone.done():
+            process.gone.set_result(None)
+        if process is self._process:
+            # What is still in its pipes counts; something it started may hold them open, so not for long.
+            self._ended_output = True
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._read_to_the_end, process)
 
     def _death_notice(self) -> EarnestError:
-        code = self._transport.get_returncode() if self._transport is not None else None
+        code = self._process.transport.get_returncode() if self._process is not None else None
         how = "ended" if code is None else f"ended with status {code}" if code >= 0 else f"was killed by signal {-code}"
         words = "; its last words: " + " / ".join(self._last_words) if self._last_words else ""
         return EarnestError("E1205", f"server {self.name!r} {how}{words}", exit_code=3)
@@ -330,7 +400,7 @@ class StdioLink:
     ) -> Exchange:
         token = b"%d" % (self.reserve() if id is None else id)
         exchange = _Exchange(self, token, handler)
-        if self._lost is not None or self._stdin is None:
+        if self._lost is not None or self._stdin is None or self._ended_output:
             error = self._lost or EarnestError("E1204", f"server {self.name!r} is not open", exit_code=3)
             asyncio.get_running_loop().call_soon(handler.lost, error, False)
             return exchange
