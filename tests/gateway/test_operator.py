@@ -86,3 +86,11 @@ def test_a_server_that_a_client_brings_is_not_started_without_the_containment_it
     with pytest.raises(EarnestError, match="contain = true"):
         made.own("s", [sys.executable], {}, "/")
     assert made.own("other", [sys.executable], {}, "/").name == "other"
+
+
+def test_what_a_client_sets_for_its_server_may_be_a_credential_and_what_a_login_has_is_none(tmp_path: Path) -> None:
+    made = catalogs(tmp_path, "")
+    login = {"HOME": "/home/me", "PATH": "/bin", "TERM": "dumb", "PWD": "/", "LC_ALL": "C"}
+    command = [sys.executable]
+    assert not made.own("s", command, login, "/").server.credentialed
+    assert made.own("s", command, {**login, "API_TOKEN": "x"}, "/").server.credentialed

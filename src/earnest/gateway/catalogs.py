@@ -22,7 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
-from earnest.gateway.launch import launch_of, shown
+from earnest.gateway.launch import launch_of, settings_beyond, shown
 from earnest.gateway.operator import refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refined, Refiner, Server, Tool, Words, stricter
@@ -138,6 +138,9 @@ class Catalogs:
         if entry is None:
             entry = self._own[key] = _Entry(name, identity, launch, settings, timeout)
         known = self._variant(entry, capabilities)
+        if not known.server.credentialed and settings_beyond(launch.env):
+            known.server.credentialed = True
+            known.server.resolve()
         return Served(name, known.server, launch, timeout=timeout, shared=False)
 
     def configured(self, name: str) -> bool:

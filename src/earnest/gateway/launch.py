@@ -19,9 +19,24 @@ _INHERITED: Final = frozenset(
 )  # fmt: skip
 
 
+_LOGIN: Final = frozenset(
+    (
+        "PWD", "OLDPWD", "SHLVL", "_", "COLORTERM", "DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "PAGER", "HOSTNAME",
+        "DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_CURRENT_DESKTOP", "XDG_STATE_HOME",
+        "MAIL", "NO_COLOR", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "PYTHONPATH", "EARNEST_HOME", "EARNEST_CONFIG",
+    )
+)  # fmt: skip
+
+
 def inherited(env: Mapping[str, str]) -> dict[str, str]:
     """What a configured server gets of the environment: what programs need to find their way, and no secrets. More by `env`."""
     return {name: value for name, value in env.items() if name in _INHERITED or name.startswith("LC_")}
+
+
+def settings_beyond(env: Mapping[str, str]) -> frozenset[str]:
+    """Names in an environment that are more than a login has: any of them may be a credential, since a client's own settings
+    for a server cannot be told from what the client itself was started with."""
+    return frozenset(name for name in env.keys() - inherited(env).keys() if name not in _LOGIN)
 
 
 def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], secrets: Mapping[str, str]) -> Launch:

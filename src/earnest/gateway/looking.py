@@ -147,14 +147,16 @@ class Looking:
 
     def _meant(self, request: dict[str, Any], session: Session, peer: ControlPeer) -> list[Served]:
         """The servers a request means. `command`: a server that is only known by its command, as `earnest stdio` would start
-        it; `identity`: which of several of one name."""
+        it, in `env` and `cwd` where those are not the caller's own; `identity`: which of several of one name."""
         name = request.get("server")
         servers = session.servers()
         if not name:
             return servers
         catalogs = self._app.gateway.catalogs_of(session.client)
         if request.get("command"):
-            return [catalogs.own(str(name), [str(word) for word in request["command"]], peer.env, peer.cwd)]
+            env: dict[str, str] | None = request.get("env")
+            words = [str(word) for word in request["command"]]
+            return [catalogs.own(str(name), words, peer.env if env is None else env, str(request.get("cwd") or peer.cwd))]
         servers = [s for s in servers if s.name == name] or catalogs.by_name(name)
         if request.get("identity"):
             servers = [s for s in servers if s.server.identity == request["identity"]]
@@ -277,7 +279,8 @@ class Looking:
 
     async def op_trust_preview(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """All that is trusted where a server is: its exact command, package, version, artefact, every tool with claims and
-        offered pin, and, for `trust` given, what would be decided of a call with no arguments before and after."""
+        offered pin, and, for `trust` given, what would be decided of a call with no arguments before and after; `decided`: the
+        same for every trust there is."""
         served = await self._one({**request, "refresh": True}, peer)
         server = served.server
         catalogs = self._app.gateway.overlays.get(self._overlay(peer), self._app.gateway.catalogs)
@@ -310,6 +313,10 @@ class Looking:
                 "headers": sorted(settings.headers) if settings is not None else [],
             },
             "instructions": server.instructions_pending or server.instructions,
+            "decided": {
+                trust.value: self._decided(served, server.supposing(trust, accepted=trust is not Trust.UNTRUSTED), peer)
+                for trust in Trust
+            },
             "tools": tools,
             "pins": offered_pins(server),
         }

@@ -437,8 +437,8 @@ class Operations(Looking):
             app.waiting_ops -= 1
 
     async def op_token(self, request: dict[str, Any], peer: ControlPeer) -> Any:
-        """The token of a named HTTP client, made where it has none."""
-        return {"token": self._app.tokens.make(str(request["client"]))}
+        """The token of a named HTTP client, made where it has none: `token` itself, if one is given."""
+        return {"token": self._app.tokens.make(str(request["client"]), str(request.get("token") or ""))}
 
     async def op_reload(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """Read the configuration again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from typing import Final
 
@@ -11,6 +12,7 @@ from earnest.core.errors import EarnestError
 from earnest.net.checks import token_digest
 
 LOCAL: Final = "local"
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43,128}")
 
 
 class Tokens:
@@ -45,30 +47,39 @@ class Tokens:
         _write(path, token.encode() + b"\n")
         return token
 
-    def make(self, client: str) -> str:
-        """The token of a named client, made where it has none."""
+    def make(self, client: str, wanted: str = "") -> str:
+        """The token of a named client, made where it has none. `wanted`: what a new one shall be, so that it can be shown or
+        written before it counts. Raises E1005 for one that is short or no token."""
         named = self._named()
         for token, name in named.items():
             if name == client:
                 return token
-        token = secrets.token_urlsafe(32)
+        if wanted and (not _TOKEN.fullmatch(wanted) or wanted in named):
+            raise EarnestError("E1005", "this is no token for an HTTP client", "Leave it out; one is made.")
+        token = wanted or secrets.token_urlsafe(32)
         named[token] = client
         _write(f"{self._instance}/tokens.json", json.dumps(named, indent=1).encode())
         self._load()
         return token
 
     def _named(self) -> dict[str, str]:
-        path = f"{self._instance}/tokens.json"
-        try:
-            with open(path, encoding="utf-8") as file:
-                found = json.load(file)
-        except FileNotFoundError:
-            return {}
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-            raise EarnestError("E1013", f"{path} is damaged", "Move it away; clients get new tokens by `earnest init`.")
-        return found
+        return named_tokens(self._instance)
+
+
+def named_tokens(instance: str) -> dict[str, str]:
+    """The tokens of an instance's named clients, `{token: client}`; empty where there are none. Raises E1013 for a damaged
+    file."""
+    path = f"{instance}/tokens.json"
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise EarnestError("E1013", f"{path} is damaged", "Move it away; clients get new tokens by `earnest init`.")
+    return found
 
 
 def _write(path: str, data: bytes) -> None:
