@@ -248,6 +248,19 @@ def test_a_name_from_a_server_cannot_become_part_of_a_command() -> None:
             assert "x/t; rm -rf ~" in shlex.split(remedy.command)
 
 
+def test_a_false_label_is_traced_to_who_said_it_and_can_be_corrected() -> None:
+    wrong = Causes((Cause("w.7", "repo", "readme", "pack", "pack git:12"),))
+    decision = decide(said(ALLOW), BOTH, subject("chat/post"), causes={PRIVATE: wrong})
+    assert "private by repo/readme (receipt w.7, pack git:12)" in decision.reasons[0].text
+    assert "earnest labels set repo/readme reads_private=false" in [remedy.command for remedy in decision.remedies]
+
+
+def test_what_the_operator_said_and_what_is_no_tool_is_not_offered_for_correction() -> None:
+    causes = Causes((Cause("w.1", "a", "b", "operator", "x"), Cause("w.2", "a", "file:///b", "default")))
+    decision = decide(said(ALLOW), BOTH, subject(), causes={PRIVATE: causes, UNTRUSTED: causes})
+    assert not any("labels set a/" in remedy.command for remedy in decision.remedies)
+
+
 def test_causes_beyond_the_first_are_counted() -> None:
     many = Causes(tuple(Cause(f"w.{n}", "s", "t") for n in range(8)), 4)
     decision = decide(said(ALLOW), BOTH, subject(), causes={PRIVATE: many})

@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from earnest.core.compile import Row
-from earnest.core.flow import LABEL_NAMES, Causes
+from earnest.core.flow import LABEL_NAMES, Cause, Causes
 from earnest.core.hints import RawHints
 from earnest.core.policy import Loader, Mode, PolicyVerdict, grounds_of
 from earnest.core.profile import Basis, Trust
@@ -220,7 +220,7 @@ def _confidentiality(bits: int, subject: Subject, causes: Labelled | None, conve
     )
     if causes:
         text += f"; {_labels(causes)}"
-    remedies = [_label_remedy(subject, "can_exfiltrate", False, "cannot reach anyone outside")]
+    remedies = [_label_remedy(subject, "can_exfiltrate", False, "cannot reach anyone outside"), *_source_remedies(causes or {})]
     target = shlex.quote(_called(subject))
     remedies.append(
         Remedy(
@@ -238,10 +238,28 @@ def _labels(causes: Labelled) -> str:
         known = causes.get(bit)
         if known is None or not known.first:
             continue
-        shown = [f"{cause.server}/{cause.subject} (receipt {cause.receipt})" for cause in known.first[:_SHOWN]]
+        shown = [f"{cause.server}/{cause.subject} ({_told(cause)})" for cause in known.first[:_SHOWN]]
         more = len(known.first) - len(shown) + known.more
         parts.append(f"{name} by {', '.join(shown)}" + (f" and {more} more" if more else ""))
     return "; ".join(parts)
+
+
+def _told(cause: Cause) -> str:
+    """The receipt of what set a label, and who says that it does: a pack and its line, an operator's label."""
+    return f"receipt {cause.receipt}" + (f", {cause.source}" if cause.source else "")
+
+
+def _source_remedies(causes: Labelled) -> list[Remedy]:
+    """How an operator would say that a label was set falsely: by naming what each source does not return."""
+    found: list[Remedy] = []
+    for bit, name in ((PRIVATE, "reads_private"), (UNTRUSTED, "sees_untrusted")):
+        first = causes[bit].first if bit in causes else ()
+        tools = [cause for cause in first[:_SHOWN] if cause.basis != "operator" and "://" not in cause.subject]
+        for target in dict.fromkeys(f"{cause.server}/{cause.subject}" for cause in tools):
+            _, what = _LABEL_WORDS[name]
+            text = f"If {target} {what}, say so; it counts from the next conversation on"
+            found.append(Remedy(text, f"earnest labels set {shlex.quote(target)} {name}=false"))
+    return found
 
 
 def _pin_remedies(subject: Subject) -> list[Remedy]:
