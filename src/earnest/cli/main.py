@@ -93,6 +93,9 @@ def run(args: Sequence[str]) -> int:
         named = f"{error.filename}: " if error.filename else ""
         return fail(EarnestError("E1019", f"{named}{error.strerror or error}"), as_json)
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group called without a subcommand: its message is its help
+            print(str(error), end="\n")
+            return 2
         if hasattr(error, "format_message"):  # a usage error of click's, which Typer may carry inside itself
             return fail(_usage(error), as_json)
         return fail(_own_mistake(error), as_json)
@@ -121,10 +124,9 @@ def fail(error: EarnestError | ShimError, as_json: bool) -> int:
         said = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
         print(json.dumps({"error": said}, ensure_ascii=False))
         return error.exit_code
-    text = f"earnest: {error.code}: {visible(error.message)}\n"
-    for line in error.remedy.splitlines():
-        text += f"  {visible(line)}\n"
-    sys.stderr.write(text)
+    said = f"earnest: {error.code}: {error.message}".split("\n")
+    remedy = [f"  {line}" for line in error.remedy.split("\n") if line]
+    sys.stderr.write("".join(f"{visible(line)}\n" for line in [*said, *remedy]))
     sys.stderr.flush()
     return error.exit_code
 
