@@ -392,6 +392,10 @@ class Person:
         self.uid = 1000
         self.pid = 4242
         self.by_model = by_model
+        self.env: dict[str, str] = {}
+        self.cwd = "/"
+        self.config = ""
+        self.chain: tuple[object, ...] = ()
         self.items: list[Any] = []
 
     async def reply(self, item: Any) -> None:

@@ -15,11 +15,14 @@ answer and a sealed state, which is worth nothing for any other call, caller or 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
 from earnest.core.hints import HINTS
 from earnest.core.verdict import Verdict
 from earnest.pdp.approvals import Approvals, lock_of
@@ -61,6 +64,8 @@ class Asking:
         self._gateway = gateway
         self.approvals = approvals
         self._holds: dict[Relay, _Hold] = {}
+        self._going_on: dict[bytes, float] = {}
+        """Sealed states from which an approved call may still go on, raw, with when that ends."""
 
     @property
     def held(self) -> int:
@@ -74,11 +79,13 @@ class Asking:
         judgement = relay.judgement
         assert judgement is not None
         lock = lock_of(judgement)
-        state = self._own_state(relay, lock)
-        if state is not None and state.approval == "":
+        state = self.own_state(relay)
+        if state is not None and state.approval == "" and self._continues(relay):
             # The server asked for input inside a call that a person had approved: this is that call going on.
             self._release(relay, "continued")
             return
+        if state is not None and state.approval == "":
+            state = None
         used = self.approvals.take(lock)
         if used is not None:
             self._release(relay, used.id)
@@ -122,11 +129,14 @@ class Asking:
                 approval=approval.id,
                 principal=lock.principal,
                 method=relay.method.name,
-                digest=_digest(lock),
+                digest=_call_digest(lock),
                 yes=form.yes,
                 no=form.no,
                 asked_ms=now,
                 expires_ms=now + int(STATE_S * 1000),
+                upstream=_text(relay.upstream_state if relay.answered_form else relay.members.get("requestState", b"")),
+                lock=_digest(lock),
+                responses=relay.server_answers().decode(),
             )
             sealed = forms.seal(state, self._gateway.seal.seal)
             result = forms.input_required(form, relay.session.version, sealed)
@@ -187,51 +197,64 @@ class Asking:
         self.approvals.decide(known.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
         self._decided(relay, lock, yes)
 
-    def _own_state(self, relay: Relay, lock: Lock) -> forms.State | None:
-        """The state earnest sealed into this retry. A state of earnest's that does not fit counts as none, and goes nowhere."""
+    def own_state(self, relay: Relay) -> forms.State | None:
+        """The state that earnest sealed into this retry, if all it is bound to still holds.
+
+        Whatever earnest sealed is taken out of the request. What it holds of the server's goes on with the same call, also where
+        labels or policy moved meanwhile and a person has to be asked again; with another call it goes nowhere.
+        """
+        judgement = relay.judgement
+        assert judgement is not None
         raw = relay.members.get("requestState", b"")
-        if not relay.session.modern or not raw:
+        text = _text(raw)
+        if not relay.session.modern or text is None or self._gateway.seal.open(text) is None:
             return None
+        relay.answered_form = True
+        lock = lock_of(judgement)
         state = forms.unseal(
             raw,
             self._gateway.seal.open,
             principal=lock.principal,
             method=relay.method.name,
-            digest=_digest(lock),
+            digest=_call_digest(lock),
             now_ms=int(self._gateway.wall() * 1000),
         )
         if state is None:
-            if self._gateway.seal.open(msgspec.json.decode(raw, type=str)) is not None:
-                relay.answered_form = True
             return None
-        relay.answered_form = True
         if state.upstream is not None:
             relay.upstream_state = string(state.upstream)
-        return state
+        relay.upstream_answers = state.responses.encode()
+        return state if state.lock == _digest(lock) else None
+
+    def _continues(self, relay: Relay) -> bool:
+        """Whether this is the first time that an approved call goes on from this state: one yes is for one call, so each state
+        goes on once, and none that was made before this daemon started."""
+        return self._going_on.pop(relay.members["requestState"], 0.0) > self._gateway.wall()
 
     def wrap_state(self, relay: Relay, result: bytes, outcome: Outcome) -> bytes:
         """An approved call's server wants input: its state travels inside ours, so that going on needs no second yes."""
         judgement = relay.judgement
         assert judgement is not None
-        if not outcome.request_state:
-            return result
         now = int(self._gateway.wall() * 1000)
-        lock = lock_of(judgement)
+        # The retry comes with the labels that this very call has set; that they are there asks nobody again.
+        lock = msgspec.structs.replace(lock_of(judgement), labels=judgement.labels_after)
         state = forms.State(
             approval="",
             principal=lock.principal,
             method=relay.method.name,
-            digest=_digest(lock),
+            digest=_call_digest(lock),
             yes="",
             no="",
             asked_ms=now,
             expires_ms=now + int(STATE_S * 1000),
-            upstream=msgspec.json.decode(outcome.request_state, type=str),
+            upstream=_text(outcome.request_state),
+            lock=_digest(lock),
         )
-        from earnest.core import canonical
-
         members = dict(outcome.members)
-        members["requestState"] = string(forms.seal(state, self._gateway.seal.seal))
+        members["requestState"] = sealed = string(forms.seal(state, self._gateway.seal.seal))
+        wall = self._gateway.wall()
+        self._going_on = {mark: until for mark, until in self._going_on.items() if until > wall}
+        self._going_on[sealed] = wall + STATE_S
         return canonical.build(members)
 
     # the queue
@@ -254,10 +277,15 @@ class Asking:
             return
         self._drop(relay)
         assert relay.judgement is not None
-        if state in ("approved", "denied"):
-            self._decided(relay, lock_of(relay.judgement), state == "approved")
-        else:
-            self._expire(relay)
+        try:
+            if state in ("approved", "denied"):
+                self._decided(relay, lock_of(relay.judgement), state == "approved")
+            else:
+                self._expire(relay)
+        except EarnestError as error:
+            # Without the store nobody knows whether the yes was used; whoever else waits must hear all the same.
+            if not relay.done:
+                relay.unavailable(error)
 
     def _held_long_enough(self, relay: Relay) -> None:
         hold = self._drop(relay, keep_form=True)
@@ -297,6 +325,7 @@ class Asking:
         no."""
         old = relay.judgement
         assert old is not None
+        relay.look_up()
         judgement = self._gateway.engine.judge(relay.question())
         judgement.approval = approval
         relay.judgement = judgement
@@ -355,9 +384,20 @@ class Asking:
 
 
 def _digest(lock: Lock) -> str:
-    import hashlib
-
     return hashlib.sha256(lock_text(lock).encode()).hexdigest()
+
+
+def _call_digest(lock: Lock) -> str:
+    """Of a lock what the call itself is: without what moves around it."""
+    return _digest(msgspec.structs.replace(lock, labels=0, policy_sha256=""))
+
+
+def _text(raw: bytes) -> str | None:
+    """A raw JSON string as text; None for anything else."""
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def prompt_facts(judgement: Judgement) -> PromptFacts:

@@ -58,7 +58,7 @@ class Seal:
         from joserfc.errors import JoseError
 
         try:
-            plain: bytes | None = jwe.decrypt_compact(text, self._loaded()).plaintext
+            plain: bytes | None = jwe.decrypt_compact(text, self._loaded(), algorithms=["dir", "A256GCM"]).plaintext
             return plain
         except (JoseError, ValueError, KeyError, TypeError):
             return None

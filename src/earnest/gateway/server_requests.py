@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from earnest.core.hints import RawHints
-from earnest.core.verdict import Verdict
-from earnest.gateway.relay import REFUSED, Relay
+from earnest.gateway.relay import CONVERSATION_META, REFUSED, Relay
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
 from earnest.protocol.methods import Method
@@ -36,22 +35,21 @@ class AnswerRelay(Relay):
         self.answer_to = answer_to
         self.reply_raw = message.result
         self.served = call.served
+        self.meta = {name: raw for name, raw in call.meta.items() if name == CONVERSATION_META}
+        self.kept = b"answer %b" % answer_to
         self.arguments = message.result
         self.subject = row.name
         self._link = call._link
+
+    def look_up(self) -> None:
+        """What an answer goes to is no tool that could change."""
 
     def start(self, link: Link) -> None:
         """Judge and go on."""
         assert self.served is not None
         self.tool = self.served.server.method(f"answer to {self.method.name}", _CLAIMS)
-        judgement = self.judgement = self.gateway.engine.judge(self.question())
-        if judgement.verdict is Verdict.ALLOW:
-            self.release()
-        elif judgement.verdict is Verdict.ASK:
-            self.gateway.asking.ask(self)
-        else:
-            self.gateway.records.decided(judgement, "deny")
-            self.refuse("denied", b"", "the answer was not passed on")
+        self.session.relays[self.kept] = self
+        self.judge(link)
 
     def send(self) -> None:
         link = self._link
@@ -59,6 +57,16 @@ class AnswerRelay(Relay):
             return
         link.respond(self.answer_to, Reply(result=self.reply_raw))
         self._end("ok", "", b"")
+
+    def cancel(self, reason: str) -> None:
+        """The client is gone, or the call is over: the server gets no answer any more."""
+        if not self.done:
+            self.gateway.asking.withdraw(self)
+            self.refuse("cancelled", b"", "the call is over", reason[:200])
+
+    def _end(self, outcome: str, detail: str, result: bytes) -> None:
+        self.session.relays.pop(self.kept, None)
+        super()._end(outcome, detail, result)
 
     def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
         link = self._link
@@ -82,9 +90,13 @@ class ServerRequests:
         def answered(answer: Message) -> None:
             if not link.alive:
                 return
-            if answer.error:
-                link.respond(server_id, Reply(error=answer.error))
-                return
-            AnswerRelay(self._gateway, session, call, row, answer, server_id).start(link)
+            if call.done:
+                link.respond(server_id, Reply(error=envelope.error_object(REFUSED, "the call is over")))
+            elif answer.error:
+                # What a client says in an error was judged by nobody, so only that it is one goes on.
+                code = envelope.failure(answer.error).code
+                link.respond(server_id, Reply(error=envelope.error_object(code, "the client answered with an error")))
+            else:
+                AnswerRelay(self._gateway, session, call, row, answer, server_id).start(link)
 
         session.ask_client(message.method, message.params, call.outlet, answered)

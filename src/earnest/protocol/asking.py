@@ -121,8 +121,10 @@ def read_answer(result: bytes | None, question: Form, elapsed_s: float, floor_s:
 class State(msgspec.Struct, frozen=True):
     """What `requestState` remembers between a question and its retry. Times in milliseconds since the epoch.
 
-    `digest` covers method and salient params; `upstream` is the request state of the server behind us, to be
-    given back to it byte for byte (`None` if it gave none).
+    `digest` covers the call itself: what is called, with which arguments, by whom. `lock` covers besides what an approval
+    is bound to and the call cannot change (labels, policy); empty where nothing of that kind is bound. `upstream` is the
+    request state of the server behind us, to be given back to it (`None` if it gave none), `responses` the answers to that
+    server's own questions that were in hand when ours was asked, as raw JSON.
     """
 
     approval: str
@@ -134,6 +136,8 @@ class State(msgspec.Struct, frozen=True):
     asked_ms: int
     expires_ms: int
     upstream: str | None = None
+    lock: str = ""
+    responses: str = ""
 
 
 _encode_state: Final = msgspec.json.Encoder().encode
