@@ -18,23 +18,32 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from earnest.core.verdict import Reason, Verdict
+from earnest.pdp.spellings import (
+    COMMAND_ARGUMENTS,
+    argv_runs_own_command,
+    command_words,
+    paths,
+    reaches_own_modules,
+    runs_own_command,
+    squeezed,
+    strings,
+)
 
 MAX_STRINGS: Final = 5000
 """Strings looked at in one call; a call with more is judged as one that touches a protected place."""
+MAX_FILES: Final = 2000
+"""Files of protected places that a hard link is compared with."""
 
-_COMMANDS: Final = "trust|labels|pins|approvals|conversation|init|policy|stop|serve|run"
-_OWN_COMMAND: Final = re.compile(
-    rf"(?:^|[\s;&|`$(/'\"]|-m\s)earnest(?:['\"\s,]|\\t)+[^;&|\n]*?\b(?:{_COMMANDS})\b", re.IGNORECASE
+_WORTH_A_LOOK: Final = re.compile(
+    rb"[/\\~%$]|e.?a.?r.?n.?e.?s.?t|\.json|\.toml|hooks|\.(?:claude|cursor|vscode|codex|gemini)", re.IGNORECASE
 )
-
-_WORTH_A_LOOK: Final = re.compile(rb"[/\\~%]|earnest|\.mcp\.json", re.IGNORECASE)
 """Without a slash, an escape, a tilde or one of these words, no argument reaches a protected place (unless the server itself
 runs in one)."""
 
@@ -72,6 +81,9 @@ PROJECT_SETTINGS: Final = (
 )
 """In any folder: the same, by project. Compared by their last parts, since the folder is not known."""
 
+SETTINGS_FOLDERS: Final = frozenset((".claude", ".cursor", ".vscode", ".codex", ".gemini"))
+"""Folders of a project that hold settings: a bare file name in them can be one, and so can a folder moved to such a name."""
+
 _OWN_FILES: Final = Reason(
     "floor/own-files", "the arguments reach earnest's own files or a host's hook and server settings", Verdict.DENY
 )
@@ -79,6 +91,9 @@ _OWN_COMMAND_REASON: Final = Reason(
     "floor/own-command", "the arguments run earnest's own command line, which is a person's to use", Verdict.DENY
 )
 _TOO_MANY: Final = Reason("floor/own-files", f"the arguments hold more than {MAX_STRINGS} strings", Verdict.DENY)
+
+
+_HOME_NAMES: Final = frozenset(name.casefold() for name in HOST_SETTINGS if "/" not in name)
 
 
 class Floor:
@@ -89,9 +104,11 @@ class Floor:
         places = [*own, *(os.path.join(home, part) for part in HOST_SETTINGS)]
         self._home = home
         self._places = tuple(sorted({p for place in places for p in (os.path.normpath(place), os.path.realpath(place))}))
+        # Compared without case: on some file systems two spellings are one file, and nowhere does refusing the other one hurt.
+        self._folded = tuple(place.casefold() for place in self._places)
         self._folders: dict[str | None, bool] = {}
         self._tails = tuple("/" + tail for tail in PROJECT_SETTINGS)
-        words = {*(p.casefold() for p in self._places)}
+        words = {*self._folded}
         for place in self._places:
             if place.startswith(home + os.sep):
                 rest = place[len(home) :]
@@ -113,44 +130,78 @@ class Floor:
         except msgspec.MsgspecError:
             value = json.loads(arguments)
         count = 0
-        for name, text in _strings(value, ""):
+        for top, near, text in strings(value):
             count += 1
             if count > MAX_STRINGS:
                 return _TOO_MANY
-            if not text or (len(text) < 4 and "/" not in text and text != "~"):
+            if not text or (len(text) < 4 and "/" not in text and text != "~" and not self._inside(cwd)):
                 continue
-            if self._is_protected_path(text, cwd, destructive):
+            if self._is_protected(text, cwd, destructive):
                 return _OWN_FILES
-            if name not in takes_text:
-                if len(text) >= 12 and self._mentions_place(text):
-                    return _OWN_FILES
-                if "earnest" in text.casefold() and _OWN_COMMAND.search(text):
-                    return _OWN_COMMAND_REASON
-        return None if not _argv_runs_own_command(value) else _OWN_COMMAND_REASON
+            if top in takes_text:
+                continue
+            if len(text) >= 12 and self._mentions_place(text):
+                return _OWN_FILES
+            if runs_own_command(text):
+                return _OWN_COMMAND_REASON
+            if near.casefold() not in COMMAND_ARGUMENTS:
+                continue
+            if reaches_own_modules(text):
+                return _OWN_COMMAND_REASON
+            if any(self._is_protected(word, cwd, destructive) for word in command_words(text) if word != text):
+                return _OWN_FILES
+        return None if not argv_runs_own_command(value) else _OWN_COMMAND_REASON
 
-    def _is_protected_path(self, text: str, cwd: str | None, destructive: bool) -> bool:
-        if len(text) > 4096 or "\0" in text or "\n" in text:
-            return False
-        if text.startswith("file:"):
-            text = unquote(urlsplit(text).path)
-        elif "%2f" in text.casefold() or "%2e" in text.casefold():
-            text = unquote(text)
-        if text.startswith("~/") or text == "~":
-            text = self._home + text[1:]
-        if not text.startswith("/"):
-            if "/" not in text and not self._is_settings_name(text) and not self._inside(cwd):
-                return False
-            text = os.path.join(cwd or self._home, text)
-        for path in {os.path.normpath(text), os.path.realpath(text)}:
-            folded = path.casefold()
-            if folded.endswith(self._tails):
+    def _is_protected(self, text: str, cwd: str | None, destructive: bool) -> bool:
+        for path in paths(text, self._home):
+            if not path.startswith("/"):
+                if "/" not in path and not self._is_settings_name(path) and not self._inside(cwd):
+                    continue
+                path = os.path.join(cwd or self._home, path)
+            if self._lies_in_place(path, destructive):
                 return True
-            for place in self._places:
-                if path == place or path.startswith(place + "/"):
-                    return True
-                if destructive and (place.startswith(path.rstrip("/") + "/")):
-                    return True
         return False
+
+    def _lies_in_place(self, text: str, destructive: bool) -> bool:
+        real = os.path.realpath(text)
+        for path in {os.path.normpath(text), real}:
+            folded = path.casefold()
+            if folded.endswith(self._tails) or "/.claude/hooks/" in folded + "/":
+                return True
+            if destructive and os.path.basename(folded) in SETTINGS_FOLDERS:
+                return True
+            above = folded.rstrip("/") + "/"
+            for place in self._folded:
+                if folded == place or folded.startswith(place + "/"):
+                    return True
+                if destructive and place.startswith(above):
+                    return True
+        return self._is_hard_link(real)
+
+    def _is_hard_link(self, path: str) -> bool:
+        """Whether a file is another name of a protected one. Looked at only for files that have several names."""
+        try:
+            about = os.stat(path, follow_symlinks=False)
+        except (OSError, ValueError):
+            return False
+        if about.st_nlink < 2 or not stat.S_ISREG(about.st_mode):
+            return False
+        return any(os.path.samestat(about, other) for other in self._protected_files())
+
+    def _protected_files(self) -> Iterator[os.stat_result]:
+        stack = list(self._places)
+        count = 0
+        while stack and count < MAX_FILES:
+            path = stack.pop()
+            count += 1
+            try:
+                about = os.stat(path, follow_symlinks=False)
+                if stat.S_ISDIR(about.st_mode):
+                    stack += [entry.path for entry in os.scandir(path)]
+                elif about.st_nlink > 1:
+                    yield about
+            except OSError:
+                continue
 
     def _inside(self, cwd: str | None) -> bool:
         """Whether a server's folder is a protected place, so that a bare file name can be one."""
@@ -162,44 +213,14 @@ class Floor:
             )
             # The person's home holds protected files by name; those names are checked by themselves.
             known = known and real != os.path.realpath(self._home)
+            known = known or os.path.basename(real).casefold() in SETTINGS_FOLDERS or "/.claude/hooks/" in real + "/"
             self._folders[cwd] = known
         return known
 
     def _is_settings_name(self, text: str) -> bool:
-        return "/" + text.casefold() in self._tails
+        folded = text.casefold()
+        return "/" + folded in self._tails or folded in SETTINGS_FOLDERS or folded in _HOME_NAMES
 
     def _mentions_place(self, text: str) -> bool:
-        folded = text.casefold()
+        folded = squeezed(text.casefold())
         return any(word in folded for word in self._mentions)
-
-
-def _strings(value: object, name: str) -> Iterator[tuple[str, str]]:
-    """All strings in a JSON value, keys too, with the top-level argument they stand in. No recursion: depth is the client's."""
-    stack: list[tuple[str, object]] = [(name, value)]
-    top = True
-    while stack:
-        where, item = stack.pop()
-        if isinstance(item, str):
-            yield where, item
-        elif isinstance(item, dict):
-            for key, inner in item.items():
-                if not top:
-                    yield where, key
-                stack.append((key if top else where, inner))
-        elif isinstance(item, list):
-            stack.extend((where, inner) for inner in item)
-        top = False
-
-
-def _argv_runs_own_command(value: object) -> bool:
-    """Whether an argument is a list of words that runs earnest: `["earnest", "trust", …]`, or command and args apart."""
-    if not isinstance(value, dict):
-        return False
-    words: list[str] = []
-    for inner in value.values():
-        if isinstance(inner, str):
-            words.append(inner)
-        elif isinstance(inner, list) and all(isinstance(w, str) for w in inner):
-            words.extend(inner)
-    runs = any(os.path.basename(w.strip()) == "earnest" or w.strip() == "earnest" for w in words)
-    return runs and any(w in _COMMANDS.split("|") for w in words)
