@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -168,6 +169,16 @@ def connect_control(env: Mapping[str, str], config_flag: str = "", *, start: boo
         raise EarnestError(e.code, e.message, e.remedy, exit_code=e.exit_code) from None
 
 
+def _told(text: str, exit_code: int) -> EarnestError:
+    """The error that a daemon said before it ended: `CODE: message`, then what to do. Several findings stay one text."""
+    message, _, remedy = text.partition("\n  ")
+    code, colon, rest = message.partition(": ")
+    if colon and re.fullmatch(r"E1\d{3}", code):
+        return EarnestError(code, rest, remedy, exit_code=exit_code)
+    known = re.search(r"\bE1\d{3}\b", text)
+    return EarnestError(known[0] if known else "E1503", text, exit_code=exit_code)
+
+
 def _connect(
     folder: int, instance: str, config: str, named: bool, env: Mapping[str, str], start: bool
 ) -> Control | None:
@@ -191,8 +202,6 @@ def _connect(
         if word == b"X":
             code, text = shim.read_end(sock)
             sock.close()
-            found, _, message = text.partition(": ")
-            message, _, remedy = (message or text).partition("\n  ")
-            raise EarnestError(found if found != text else "E1503", message, remedy, exit_code=code)
+            raise _told(text, code)
         sock.close()
     raise EarnestError("E1503", "the daemon dies each time it is started.", f"See {instance}/daemon.log", exit_code=3)
