@@ -3,7 +3,6 @@
 import io
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ from typer.testing import CliRunner
 
 from earnest.cli import init_plan
 from earnest.cli.init import command, run_init, run_undo
-from earnest.cli.init_plan import Hooks, Surroundings
+from earnest.cli.init_plan import Claims, Hooks, Surroundings
 from earnest.cli.style import Terminal
+from earnest.config.clients.dialect import Entry
 from earnest.config.clients.registry import CLIENTS, client
 from earnest.config.clients.wrap import Listener
 from earnest.config.settings import load
@@ -166,11 +166,11 @@ def test_after_a_yes_each_server_is_shown_with_its_claims_and_trust_is_asked(hom
     asked: list[tuple[str, tuple[str, ...]]] = []
     kept: list[tuple[str, Trust]] = []
 
-    def claims(name: str, argv: Sequence[str]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        asked.append((name, tuple(argv)))
+    def claims(name: str, entry: Entry) -> Claims:
+        asked.append((name, entry.argv))
         if name == "files-2":
             raise EarnestError("E1201", "not there")
-        return ("tool", "claims"), [("read\x1b[2J", "read-only")]
+        return Claims(("tool", "claims"), (("read\x1b[2J", "read-only"),), ("trusted: none of 1 tools asks",))
 
     hooks = Hooks(
         claims=claims, set_trust=lambda n, a, t: kept.append((n, t)), listener=LISTENER.listener, forwards_headers=True
@@ -179,11 +179,12 @@ def test_after_a_yes_each_server_is_shown_with_its_claims_and_trust_is_asked(hom
     assert [name for name, _ in asked] == ["files", "web", "files-2"]
     assert asked[0][1][:3] == ("npx", "-y", "@scope/files")
     assert kept == [("files", Trust.TRUSTED)]
+    assert "none of 1 tools asks" in home.out.getvalue()
     assert "\x1b" not in home.out.getvalue() and "read<U+001B>[2J" in home.out.getvalue()
 
 
 def test_no_server_is_asked_for_its_claims_before_the_yes(home: Home) -> None:
-    def claims(name: str, argv: Sequence[str]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    def claims(name: str, entry: Entry) -> Claims:
         raise AssertionError("started before consent")
 
     assert home.run("n\n", Hooks(claims=claims, set_trust=lambda n, a, t: None)) == 0
@@ -264,7 +265,7 @@ def test_what_is_not_covered_is_said(home: Home) -> None:
 
 def test_the_command_line_reports_mistakes_without_a_traceback(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     app = typer.Typer()
-    app.command()(command(lambda instance: Hooks()))
+    app.command()(command(lambda around, config: Hooks()))
     env = {
         "HOME": str(home.root),
         "EARNEST_HOME": str(home.root / "state"),

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from earnest.cli.init_daemon import hooks as daemon_hooks
 from earnest.cli.init_plan import Hooks, Plan, Surroundings, make_plan
 from earnest.cli.init_show import as_json, changed, preview, trust_each, undone
 from earnest.cli.style import Terminal
@@ -33,8 +34,8 @@ _Config = Annotated[str, typer.Option("--config", help="The configuration to set
 _Plain = Annotated[bool, typer.Option("--no-color", help="No colours.")]
 
 
-def command(hooks: Callable[[str], Hooks]) -> Callable[..., None]:
-    """The Typer command. `hooks`: from the instance's folder, what only a daemon can answer (see `Hooks`)."""
+def command(hooks: Callable[[Surroundings, str], Hooks]) -> Callable[..., None]:
+    """The Typer command. `hooks`: from where it runs and the configuration as named, what only a daemon can answer."""
 
     def init(
         clients: _Clients = None,
@@ -58,10 +59,11 @@ def command(hooks: Callable[[str], Hooks]) -> Callable[..., None]:
             project=os.path.abspath(project) if project else "",
         )
         try:
-            around = around.with_config(paths.config_path(env, config)[0], paths.instance(env, config))
+            found, named = paths.config_path(env, config)
+            around = around.with_config(found, paths.instance(env, config), named=named)
             chosen = tuple(client(name) for name in clients) if clients else CLIENTS
             run = run_undo if undo else run_init
-            code = run(terminal, around, chosen, hooks(around.instance), yes=yes, dry_run=dry_run, json=json)
+            code = run(terminal, around, chosen, hooks(around, config), yes=yes, dry_run=dry_run, json=json)
         except (EarnestError, paths.ShimError) as error:
             Terminal(sys.stderr, None, env, no_color=no_color).error(EarnestError(error.code, error.message, error.remedy))
             code = error.exit_code
@@ -70,8 +72,8 @@ def command(hooks: Callable[[str], Hooks]) -> Callable[..., None]:
     return init
 
 
-init = command(lambda instance: Hooks())
-"""The command without a daemon: claims are not shown, remote servers stay as they are."""
+init = command(daemon_hooks)
+"""The command `earnest init`."""
 
 
 def run_init(
@@ -98,7 +100,7 @@ def run_init(
     failed = list(plan.errors)
     written: list[changes.Change] = []
     if write:
-        _configure(around, plan)
+        _configure(around, plan, hooks)
         for _, change in plan.changes:
             try:
                 changes.write(change, around.instance, time.time())
@@ -116,11 +118,14 @@ def run_init(
     return 2 if failed else 0
 
 
-def _configure(around: Surroundings, plan: Plan) -> None:
-    """Configuration first: a client must never point at a server that earnest does not know."""
+def _configure(around: Surroundings, plan: Plan, hooks: Hooks) -> None:
+    """Configuration first: a client must never point at a server or bring a token that earnest does not know."""
     starting.make_first(around.config)
     if plan.remote:
         starting.add_servers(plan.servers_path, plan.remote)
+    remote = [change.file.client for _, change in plan.changes if any(entry.kind == "http" for entry, _ in change.names)]
+    if remote and hooks.commit is not None:
+        hooks.commit(tuple(dict.fromkeys(remote)))
 
 
 def run_undo(

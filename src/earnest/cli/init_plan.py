@@ -22,7 +22,7 @@ from earnest.core.profile import Trust
 
 class Surroundings(msgspec.Struct, frozen=True):
     """Where init runs. `release` is the kernel's (it tells WSL); `project` a folder whose files count too,
-    or empty; `config` and `instance` are the paths of `shim.paths`."""
+    or empty; `config` and `instance` are the paths of `shim.paths`; `named`: a person named that configuration."""
 
     home: str
     env: Mapping[str, str]
@@ -31,10 +31,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     project: str = ""
     config: str = ""
     instance: str = ""
+    named: bool = False
 
-    def with_config(self, config: str, instance: str) -> Surroundings:
+    def with_config(self, config: str, instance: str, *, named: bool = False) -> Surroundings:
         """The same, with paths."""
-        return msgspec.structs.replace(self, config=config, instance=instance)
+        return msgspec.structs.replace(self, config=config, instance=instance, named=named)
 
     @property
     def wsl(self) -> bool:
@@ -42,21 +43,32 @@ class Surroundings(msgspec.Struct, frozen=True):
         return "microsoft" in self.release.lower()
 
 
+class Claims(msgspec.Struct, frozen=True):
+    """What a server's tools claim, as a table, and one line for each trust about how often a person would be asked."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    prompts: tuple[str, ...] = ()
+
+
 class Hooks(msgspec.Struct, frozen=True):
     """What only a running daemon can do, handed in; each is optional.
 
-    `claims(name, argv)`: headers and rows of a table of what a server's tools claim (starts the server:
-    only called after a yes). `set_trust(name, argv, trust)`: keep a person's answer. `listener(client)`:
-    the HTTP listener and the client's token. `needs_oauth(url)`: whether a server asks for OAuth; None
-    where that cannot be told.
+    `claims(name, entry)`: what a server claims (starts it: only called after a yes). `set_trust(name, entry, trust)`: keep a
+    person's answer to what was shown. `listener(client)`: the HTTP listener and the client's token. `needs_oauth(url)`: whether
+    a server asks for OAuth; None where that cannot be told. `missing(entry)`: why a local server cannot be started, or empty.
+    `commit(clients)`: called after the yes and before any client's file is written, with the clients that get a token: from
+    then on it counts, and the daemon knows the servers that were added.
     `forwards_headers`: the gateway passes a client's own headers on (`forward_headers`) and takes its token from
     `X-Earnest-Token` as well; without, a remote server with headers stays with its client, since it would lose them.
     """
 
-    claims: Callable[[str, Sequence[str]], tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None
-    set_trust: Callable[[str, Sequence[str], Trust], None] | None = None
+    claims: Callable[[str, Entry], Claims] | None = None
+    set_trust: Callable[[str, Entry, Trust], None] | None = None
     listener: Callable[[str], Listener | None] | None = None
     needs_oauth: Callable[[str], bool | None] | None = None
+    missing: Callable[[Entry], str] | None = None
+    commit: Callable[[Sequence[str]], None] | None = None
     forwards_headers: bool = False
 
 
@@ -91,7 +103,11 @@ def make_plan(around: Surroundings, clients: Sequence[Dialect], hooks: Hooks) ->
     files: list[tuple[Dialect, ClientFile]] = []
     errors: list[EarnestError] = []
     for dialect in clients:
-        for path in find(dialect, around.home, around.env, around.platform, around.project):
+        paths = find(dialect, around.home, around.env, around.platform, around.project)
+        if dialect.single and len(paths) > 1:
+            errors.append(_candidates(dialect, paths))
+            continue
+        for path in paths:
             inside = bool(around.project) and os.path.realpath(path).startswith(os.path.realpath(around.project) + os.sep)
             own = not inside or path in find(dialect, around.home, around.env, around.platform)
             try:
@@ -106,11 +122,14 @@ def make_plan(around: Surroundings, clients: Sequence[Dialect], hooks: Hooks) ->
     names = assign([entry for _, _, entry in flat], known)
     servers_path = os.path.join(os.path.dirname(around.config), starting.SERVERS)
     reachable = not settings.path or servers_path in settings.includes
-    listeners = {d.name: hooks.listener(d.name) if hooks.listener else None for d in clients}
+    remotes = {dialect.name for dialect, _, entry in flat if entry.kind == "http" and not entry.wrapped}
+    listeners = {d.name: hooks.listener(d.name) if hooks.listener is not None and d.name in remotes else None for d in clients}
     found: list[Found] = []
     chosen: dict[str, dict[tuple[str, ...], str]] = {}
     for (dialect, file, entry), name in zip(flat, names, strict=True):
         why = entry.leave or _remote_reason(dialect, entry, hooks, listeners[dialect.name])
+        if not why and entry.kind == "stdio" and not entry.wrapped and hooks.missing is not None:
+            why = hooks.missing(entry)
         if not why and entry.kind == "http" and not reachable and known.get(name) != ("url", entry.url):
             why = f'write include = ["{starting.SERVERS}"] into {around.config}, and make an empty {servers_path}'
         action = "wrapped" if entry.wrapped else "leave" if why else "wrap"
@@ -151,13 +170,27 @@ def _remote_reason(dialect: Dialect, entry: Entry, hooks: Hooks, listener: Liste
     """Why a remote server stays with its client; empty for local ones and where it need not."""
     if entry.kind != "http" or entry.wrapped:
         return ""
-    oauth = hooks.needs_oauth(entry.url) if hooks.needs_oauth else None
+    own_login = any(header.lower() == "authorization" for header in entry.headers)
+    own_login = own_login or any(entry.node.get(key) is not None for key in dialect.header_sources)
+    # What brings its own Authorization does not log in by OAuth, though it would ask whoever comes without.
+    oauth = hooks.needs_oauth(entry.url) if hooks.needs_oauth is not None and not own_login else None
     if oauth or (oauth is None and not has_credential(dialect, entry)):
         needs = "it asks for OAuth" if oauth else "it brings no credential, so it will ask for OAuth"
         return f"{needs}, which the client does with the server itself"
     if has_credential(dialect, entry) and not hooks.forwards_headers:
         return "it has headers of its own, which earnest does not pass on yet"
-    return "" if listener is not None else "earnest's listener is not running; start it with `earnest run`"
+    return "" if listener is not None else _NO_LISTENER
+
+
+_NO_LISTENER = "earnest's listener has no lasting address: give [listen] a port"
+
+
+def _candidates(dialect: Dialect, paths: Sequence[str]) -> EarnestError:
+    return EarnestError(
+        "E1017",
+        f"{dialect.title} has {len(paths)} configurations here, and only one is read: {', '.join(paths)}",
+        "None was changed. Remove or rename the ones it does not use, then run the command again.",
+    )
 
 
 def _program(env: Mapping[str, str]) -> str:

@@ -52,6 +52,11 @@ def preview(terminal: Terminal, around: Surroundings, plan: Plan) -> None:
         terminal.line(f"Not covered: {client(item.client).title}, {item.name}: {item.why} ({item.path})", "warn")
     for error in plan.errors:
         terminal.error(error)
+    if around.named and plan.changes:
+        terminal.line(
+            f"Clients start earnest with the usual configuration, unless EARNEST_CONFIG={around.config} is set for them.",
+            "warn",
+        )
     if around.wsl:
         terminal.line(
             "This is WSL: clients that run on Windows keep their configuration there and are not touched. "
@@ -68,6 +73,12 @@ def changed(terminal: Terminal, around: Surroundings, plan: Plan, written: Seque
         "good",
     )
     terminal.line(f"Settings: {around.config}")
+    if any(entry.kind == "http" for change in written for entry, _ in change.names):
+        terminal.line(
+            "Remote servers are reached through earnest's listener, which is there while `earnest run` or `earnest serve` "
+            "runs: start one of them, or let your system do so (docs/clients.md has a unit for it).",
+            "warn",
+        )
     for name in dict.fromkeys(change.file.client for change in written):
         note = client(name).note or "Restart it, or reload its servers."
         terminal.line(f"{client(name).title}: {note}")
@@ -83,20 +94,24 @@ def trust_each(terminal: Terminal, plan: Plan, written: Sequence[Change], hooks:
             if name in done:
                 continue
             done.add(name)
-            argv = entry.argv if entry.kind == "stdio" else (entry.url,)
             terminal.line()
             terminal.line(f"{name}: {reached(entry)}", "strong")
             if hooks.claims is not None:
                 try:
-                    headers, rows = hooks.claims(name, argv)
-                    terminal.table(headers, rows)
+                    seen = hooks.claims(name, entry)
                 except EarnestError as error:
                     terminal.error(error)
                     continue
+                terminal.table(seen.headers, seen.rows)
+                for line in seen.prompts:
+                    terminal.line(f"  {line}")
             choices = {"u": "untrusted", "v": "verified", "t": "trusted"}
             answer = terminal.ask(f"How far may {name} be believed?", choices, "u")
             if answer != "u":
-                hooks.set_trust(name, argv, Trust(choices[answer]))
+                try:
+                    hooks.set_trust(name, entry, Trust(choices[answer]))
+                except EarnestError as error:
+                    terminal.error(error)
 
 
 def undone(terminal: Terminal, found: Sequence[tuple[Dialect, Undo]], errors: Sequence[EarnestError]) -> None:

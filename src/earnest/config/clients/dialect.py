@@ -37,7 +37,7 @@ class Dialect(msgspec.Struct, frozen=True):
     keys by which headers come from elsewhere (each may fill `Authorization`). `oauth_keys`: an entry with
     one of them logs in by OAuth. `helper_keys`: commands that make headers. `variable`: a pattern of
     references the client resolves, empty where it resolves none. `tool_limit`: the most tools it offers its
-    model, 0 where none is known.
+    model, 0 where none is known. `single`: it reads one file; of several that are there it cannot be told which.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Dialect(msgspec.Struct, frozen=True):
     variable: str = ""
     tool_limit: int = 0
     note: str = ""
+    single: bool = False
 
     def variables(self, text: str) -> tuple[str, ...]:
         """The references in a value, as the client understands them."""
