@@ -23,6 +23,8 @@ from earnest.gateway.http_front import HttpFront
 from earnest.gateway.ops import operations
 from earnest.gateway.process.application import DaemonContext, Op
 from earnest.gateway.process.handover import HookPeer, StdioPeer
+from earnest.gateway.process.peers import Process
+from earnest.gateway.process.tcp_peers import host_of
 from earnest.gateway.records import Records
 from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
@@ -49,6 +51,8 @@ from earnest.store.sqlite import open_store
 
 WRITER: Final = "gateway"
 IDLE_S: Final = 900.0
+_HOST: Final = "host"
+"""Of a connection's state: the host process behind it, None where that is not sure."""
 SIGNING_KEYS: Final = "signing-keys"
 """The store's note of the public keys that signed checkpoints: a JSON list of JWKs, oldest first."""
 
@@ -273,6 +277,7 @@ class App:
                 origins=frozenset(settings.origins),
                 limits=Limits(limits.body_bytes, limits.depth),
                 client_of=self._http_client,
+                recognise=self._recognise,
                 new_id=lambda: self.new_id("s"),
             )
             self.listener = await serve(
@@ -316,11 +321,25 @@ class App:
             settings = self.world.settings.client(name)
             principal = f"user:{os.getuid()}"
             key: Key = (principal,)
+            host = state.get(_HOST)
+            if isinstance(host, Process) and settings.conversation != "principal":
+                key = (*key, process_part(host.pid, str(host.start)))
             known = Client(name, principal, key, settings.asks_person, settings.ask_host)
             if settings.idle_s:
                 self.conversations.open(key, minted=True, idle_s=settings.idle_s)
             state[name] = known
         return known
+
+    async def _recognise(self, request: Request) -> None:
+        """Find the process behind a connection, once, on a thread: it means looking through the machine's processes."""
+        principal = f"user:{os.getuid()}"
+
+        def known(one: Process) -> bool:
+            return (principal, process_part(one.pid, str(one.start))) in self.conversations
+
+        listener = self.listener.address if self.listener is not None else None
+        loop = asyncio.get_running_loop()
+        request.connection.state[_HOST] = await loop.run_in_executor(None, host_of, request.peer, listener, known)
 
     # what the command line changes
 

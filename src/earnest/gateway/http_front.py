@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from earnest.core.errors import EarnestError
@@ -31,6 +31,7 @@ TOKEN_HEADER: Final = "X-Earnest-Token"
 """Carries the token of a client whose `Authorization` is meant for the server behind."""
 MAX_SESSIONS: Final = 4096
 IDLE_S: Final = 3600.0
+_RECOGNISED: Final = "recognised"
 _GONE: Final = Refusal(404, "this session is over; initialize again")
 
 
@@ -103,15 +104,18 @@ class HttpFront:
         origins: frozenset[str],
         limits: Limits,
         client_of: Callable[[str, Request], Client],
+        recognise: Callable[[Request], Awaitable[None]],
         new_id: Callable[[], str],
     ) -> None:
-        """`tokens`: digest of each token to its client's name. `client_of`: who a named client on a connection is."""
+        """`tokens`: digest of each token to its client's name. `client_of`: who a named client on a connection is, once
+        `recognise` has looked at the connection."""
         self._gateway = gateway
         self._tokens = tokens
         self.hosts = hosts
         self._origins = origins
         self._limits = limits
         self._client_of = client_of
+        self._recognise = recognise
         self._new_id = new_id
         self._legacy: dict[str, _Entry] = {}
         self._modern: dict[tuple[object, ...], _Entry] = {}
@@ -132,6 +136,23 @@ class HttpFront:
         if isinstance(route, Refusal):
             responder.refuse(route)
             return
+        if _RECOGNISED in request.connection.state:
+            self._serve(request, responder, name, route)
+        else:
+            self._gateway.spawn(self._serve_after_look(request, responder, name, route))
+
+    async def _serve_after_look(self, request: Request, responder: Responder, name: str, route: Route) -> None:
+        """The first request of a connection: who sent it is found out before it counts for anyone."""
+        try:
+            await self._recognise(request)
+            request.connection.state[_RECOGNISED] = True
+            self._serve(request, responder, name, route)
+        except Exception:
+            if not responder.started:
+                responder.refuse(Refusal(500, "earnest failed; see daemon.log"))
+            raise
+
+    def _serve(self, request: Request, responder: Responder, name: str, route: Route) -> None:
         if request.method == "POST":
             self._post(request, responder, name, route)
         elif request.method == "GET":

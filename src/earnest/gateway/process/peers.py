@@ -114,8 +114,13 @@ def host_process(chain: Sequence[Process]) -> Process | None:
     for one in chain[1:]:
         if is_wrapper(one):
             continue
-        return None if one.pid == 1 or _base(one.name) in _SESSION else one
+        return None if in_session(one) else one
     return None
+
+
+def in_session(one: Process) -> bool:
+    """Whether it is one of those that everything a person runs descends from."""
+    return one.pid == 1 or _base(one.name) in _SESSION
 
 
 def is_wrapper(one: Process) -> bool:
@@ -134,6 +139,13 @@ def is_wrapper(one: Process) -> bool:
         # our own shim, wherever a client put it between
         return any(word.endswith("/earnest/shim/boot.py") for word in command[1:5])
     return False
+
+
+def is_shell(one: Process) -> bool:
+    """Whether it is a shell that a person types into: one that was given no command."""
+    command = [word for word in one.argv if word]
+    base = _base(command[0]) if command else one.name
+    return base.lstrip("-") in _SHELLS and not is_wrapper(one)
 
 
 def _short_c(word: str) -> bool:

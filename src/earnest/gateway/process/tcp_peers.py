@@ -1,0 +1,145 @@
+"""Which process is at the other end of a TCP connection on this machine, as the kernel says, and which host it works for.
+
+The kernel does not hand that over with a connection, as it does on a Unix socket; it has to be put together: the client's end
+of the connection is a line of `/proc/net/tcp` with its inode and user, and the inode is a descriptor of some process of that
+user. Whatever is in doubt (another user, two holders, a process that ended or may not be looked at, too many processes to look
+through) is answered with None: the caller then takes the wider key, which only adds labels.
+
+All of it reads files, so it belongs on a thread, once for each connection. Linux only; elsewhere always None.
+"""
+
+import ipaddress
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from earnest.gateway.process.peers import Process, ancestry, in_session, is_wrapper
+
+TABLE_BYTES = 8 * 1024 * 1024
+"""So much of the kernel's table of connections is read at most."""
+DESCRIPTORS = 100_000
+TIME_S = 0.5
+
+_ESTABLISHED = "01"
+_CARRIERS = frozenset({"curl", "wget", "http", "https", "xh", "nc", "ncat", "socat", "mcp-remote", "mcp-proxy", "supergateway"})
+"""Programs that carry another one's words over HTTP: what they do is their starter's."""
+
+Address = tuple[str, int]
+
+
+def host_of(client: object, listener: object, known: Callable[[Process], bool]) -> Process | None:
+    """The host process behind a connection from `client` to `listener` (addresses as sockets name them), None if unsure.
+
+    The host is the nearest of the process and its ancestors that is `known` as one already, so that what a host starts does not
+    get a conversation of its own; else the nearest that is neither a wrapper nor a carrier.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    ends = _address(client), _address(listener)
+    if ends[0] is None or ends[1] is None:
+        return None
+    inode = _inode(ends[0], ends[1])
+    if not inode:
+        return None
+    pid = _holder(inode)
+    if not pid:
+        return None
+    chain = ancestry(pid)
+    # Only a process that still holds the connection is the one whose ancestors were just read.
+    if not chain or not _holds(pid, inode):
+        return None
+    return next((one for one in chain if known(one)), None) or _nearest(chain)
+
+
+def _nearest(chain: Sequence[Process]) -> Process | None:
+    for one in chain:
+        if not (is_wrapper(one) or _carries(one)):
+            return None if in_session(one) else one
+    return None
+
+
+def _carries(one: Process) -> bool:
+    words = [word.rsplit("/", 1)[-1] for word in one.argv[:3]]
+    return any(word.removesuffix(".js").removesuffix(".py").partition("@")[0] in _CARRIERS for word in words)
+
+
+def _address(end: object) -> Address | None:
+    """An address on loopback; None for any other."""
+    if not isinstance(end, tuple) or len(end) < 2 or not isinstance(end[0], str) or not isinstance(end[1], int):
+        return None
+    try:
+        ip = ipaddress.ip_address(end[0].partition("%")[0])
+    except ValueError:
+        return None
+    plain = getattr(ip, "ipv4_mapped", None) or ip
+    return (str(plain), end[1]) if plain.is_loopback else None
+
+
+def _inode(client: Address, listener: Address) -> str:
+    """The inode of the client's end, if it is our own user's; empty if there is no such end, or more than one."""
+    found = set()
+    for table, mapped in (("tcp", False), ("tcp6", True)):
+        ends = _spelled(client, mapped), _spelled(listener, mapped)
+        if not all(ends):
+            continue
+        try:
+            with open(f"/proc/net/{table}", encoding="ascii") as file:
+                text = file.read(TABLE_BYTES)
+        except OSError:
+            continue
+        for line in text.split("\n")[1:]:
+            words = line.split()
+            if len(words) > 9 and (words[1], words[2]) == ends and words[3] == _ESTABLISHED:
+                found.add(words[9] if words[7] == str(os.getuid()) else "")
+    return found.pop() if len(found) == 1 else ""
+
+
+def _spelled(end: Address, mapped: bool) -> str:
+    """An address as the kernel's tables write it: words of 32 bits in the machine's order, in hexadecimal."""
+    ip = ipaddress.ip_address(end[0])
+    packed = ip.packed
+    if mapped and len(packed) == 4:
+        packed = b"\0" * 10 + b"\xff\xff" + packed
+    if len(packed) != (16 if mapped else 4):
+        return ""
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words) + f":{end[1]:04X}"
+
+
+def _holder(inode: str) -> int:
+    """The one process of our user that has this socket open; 0 for none, several, or too much to look through."""
+    end = time.monotonic() + TIME_S
+    link, seen, holder = f"socket:[{inode}]", 0, 0
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        for descriptor in _descriptors(name):
+            seen += 1
+            if seen > DESCRIPTORS or time.monotonic() > end:
+                return 0
+            if _link(descriptor) == link:
+                if holder:
+                    return 0
+                holder = int(name)
+                break
+    return holder
+
+
+def _holds(pid: int, inode: str) -> bool:
+    return any(_link(descriptor) == f"socket:[{inode}]" for descriptor in _descriptors(str(pid)))
+
+
+def _descriptors(pid: str) -> list[str]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return [f"{folder}/{name}" for name in os.listdir(folder)]
+    except OSError:
+        return []  # ended, or another user's
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""

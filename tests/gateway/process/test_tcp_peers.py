@@ -1,0 +1,143 @@
+"""Who holds the other end of a TCP connection: real sockets and real processes, and everything that must not be guessed."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from earnest.gateway.process import tcp_peers
+from earnest.gateway.process.peers import process
+from earnest.gateway.process.tcp_peers import host_of
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's tables are Linux's")
+
+CONNECT = """
+import os, socket, subprocess, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+if sys.argv[3] == "share":
+    child = subprocess.Popen(["sleep", "60"], pass_fds=[s.fileno()])
+print(os.getpid(), flush=True)
+sys.stdin.read()
+if sys.argv[3] == "share":
+    child.kill()
+"""
+
+
+class Rig:
+    def __init__(self, family: int, host: str) -> None:
+        self.listener = socket.socket(family)
+        self.listener.bind((host, 0))
+        self.listener.listen()
+        self.started: list[subprocess.Popen[bytes]] = []
+        self.taken: list[socket.socket] = []
+
+    def connect(self, *before: str, to: str = "", mode: str = "") -> tuple[int, socket.socket]:
+        """A process that connects; its number and our end."""
+        host, port = self.listener.getsockname()[:2]
+        command = [*before, sys.executable, "-S", "-c", CONNECT, to or host, str(port), mode]
+        one = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.started.append(one)
+        taken, _ = self.listener.accept()
+        self.taken.append(taken)
+        assert one.stdout is not None
+        return int(one.stdout.readline()), taken
+
+    def look(self, taken: socket.socket, known: object = lambda one: False) -> int:
+        found = host_of(taken.getpeername(), taken.getsockname(), known)  # type: ignore[arg-type]
+        return found.pid if found is not None else 0
+
+    def close(self) -> None:
+        for one in self.started:
+            one.communicate()
+        for taken in self.taken:
+            taken.close()
+        self.listener.close()
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    made = Rig(socket.AF_INET, "127.0.0.1")
+    yield made
+    made.close()
+
+
+def test_each_client_process_is_its_own_host(rig):
+    (one, first), (two, second) = rig.connect(), rig.connect()
+    assert (rig.look(first), rig.look(second)) == (one, two)
+
+
+@pytest.mark.parametrize("bound,to", [("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")])
+def test_the_other_family_is_found_too(bound, to):
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    try:
+        made = Rig(socket.AF_INET6 if ":" in bound else socket.AF_INET, bound)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    try:
+        pid, taken = made.connect(to=to)
+        assert made.look(taken) == pid
+    finally:
+        made.close()
+
+
+def test_what_carries_another_ones_words_is_not_the_host(rig, tmp_path):
+    bridge = tmp_path / "mcp-remote"
+    bridge.symlink_to(sys.executable)
+    host, port = rig.listener.getsockname()
+    command = [str(bridge), "-S", "-c", CONNECT, host, str(port), ""]
+    one = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    rig.started.append(one)
+    taken, _ = rig.listener.accept()
+    rig.taken.append(taken)
+    assert rig.look(taken) == os.getpid()
+
+
+def test_a_known_host_keeps_what_it_starts(rig):
+    _, taken = rig.connect()
+    assert rig.look(taken, lambda one: one.pid == os.getpid()) == os.getpid()
+
+
+def test_a_shell_that_was_given_a_command_is_no_host(rig):
+    pid, taken = rig.connect("sh", "-c", 'exec "$0" "$@"')
+    assert rig.look(taken) == pid
+    ours = process(os.getpid())
+    assert ours is not None and rig.look(taken, lambda one: one.key == ours.key) == os.getpid()
+
+
+# What is in doubt
+
+
+def test_two_holders_of_one_connection_are_nobody(rig):
+    _, taken = rig.connect(mode="share")
+    assert rig.look(taken) == 0
+
+
+def test_a_connection_whose_other_end_is_gone_is_nobodys(rig):
+    _, taken = rig.connect()
+    rig.started[0].kill()
+    rig.started[0].wait()
+    assert rig.look(taken) == 0
+
+
+def test_another_users_connection_is_nobodys(rig, monkeypatch):
+    _, taken = rig.connect()
+    uid = os.getuid()
+    monkeypatch.setattr(tcp_peers.os, "getuid", lambda: uid + 1)
+    assert rig.look(taken) == 0
+
+
+def test_too_much_to_look_through_is_left(rig, monkeypatch):
+    _, taken = rig.connect()
+    monkeypatch.setattr(tcp_peers, "DESCRIPTORS", 1)
+    assert rig.look(taken) == 0
+
+
+@pytest.mark.parametrize("end", [None, "", ("127.0.0.1",), ("192.0.2.1", 80), ("name", 80), ("127.0.0.1", "80")])
+def test_an_address_that_is_not_of_this_machine_is_nobodys(rig, end):
+    _, taken = rig.connect()
+    assert host_of(end, taken.getsockname(), lambda one: False) is None
+    assert host_of(taken.getpeername(), end, lambda one: False) is None
