@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from earnest.core.canonical import build, members
+from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints
 from earnest.gateway.relay import CONVERSATION_META, REFUSED, Relay
 from earnest.protocol import envelope
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 
 _CLAIMS = RawHints(read_only=True)
 """An answer changes nothing by itself; what it gives away is the facets' matter."""
+
+
+def _plain_no(result: bytes) -> bytes | None:
+    """An elicitation's answer that says no and nothing else: no data that anybody chose, so there is nothing to judge."""
+    try:
+        seen = members(result)
+    except EarnestError:
+        return None
+    action = seen.get("action")
+    return build(seen) if len(seen) == 1 and action in (b'"decline"', b'"cancel"') else None
 
 
 class AnswerRelay(Relay):
@@ -96,6 +108,8 @@ class ServerRequests:
                 # What a client says in an error was judged by nobody, so only that it is one goes on.
                 code = envelope.failure(answer.error).code
                 link.respond(server_id, Reply(error=envelope.error_object(code, "the client answered with an error")))
+            elif (no := _plain_no(answer.result)) is not None:
+                link.respond(server_id, Reply(result=no))
             else:
                 AnswerRelay(self._gateway, session, call, row, answer, server_id).start(link)
 
