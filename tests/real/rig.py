@@ -58,6 +58,11 @@ class Rig:
         self._config.append(toml)
         self.home.config.write_text("\n".join(self._config))
 
+    def first(self, toml: str) -> None:
+        """What stands before all sections of earnest.toml, before the daemon starts."""
+        self._config.insert(0, toml)
+        self.home.config.write_text("\n".join(self._config))
+
     # the person
 
     async def person(self, op: str, **members: Any) -> Any:
@@ -83,14 +88,27 @@ class Rig:
         task = asyncio.ensure_future(call)
         try:
             while not (waiting := await self.person("approvals")):
+                await asyncio.wait({task}, timeout=0.02)
                 assert not task.done(), f"the call did not ask: {task.result()}"
-                await asyncio.sleep(0.02)
             assert len(waiting) == 1
             await self.person("approve", id=waiting[0]["id"], answer=answer)
             async with asyncio.timeout(LIMIT_S):
                 return await task, waiting[0]
         finally:
             task.cancel()
+
+    async def nobody_waits(self) -> None:
+        """Until no call waits for a person any more."""
+        async with asyncio.timeout(LIMIT_S):
+            while await self.person("approvals"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    async def somebody_waits(self) -> dict[str, Any]:
+        """The first call that waits for a person."""
+        async with asyncio.timeout(LIMIT_S):
+            while not (waiting := await self.person("approvals")):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return dict(waiting[0])
 
     # clients
 
@@ -138,8 +156,6 @@ class Rig:
         return self.home.earnest / "default"
 
 
-
-
 @asynccontextmanager
 async def opened(transport: Any, mode: str, **more: Any) -> AsyncIterator[Client]:
     """The official client on a transport, without a cache, so that each list and read is a request."""
@@ -150,9 +166,7 @@ async def opened(transport: Any, mode: str, **more: Any) -> AsyncIterator[Client
 
 def bare(server: Any, mode: str = "legacy", **more: Any) -> AbstractAsyncContextManager[Client]:
     """The official client on a server itself, nothing between."""
-    parameters = StdioServerParameters(
-        command=server.command[0], args=server.command[1:], env=server.env, cwd=server.folder
-    )
+    parameters = StdioServerParameters(command=server.command[0], args=server.command[1:], env=server.env, cwd=server.folder)
     return opened(stdio_client(parameters), mode, **more)
 
 
@@ -166,9 +180,7 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
-
-
-WAYS = ("stdio legacy", "stdio modern", "typed legacy", "typed modern", "http legacy", "http modern", "all legacy", "all modern")
+WAYS = tuple(f"{kind} {era}" for kind in ("stdio", "typed", "http", "all") for era in ("legacy", "modern"))
 """Ways in: `earnest stdio NAME`, the same with `-- COMMAND`, `/s/NAME/mcp`, `/mcp`; and the era of the client."""
 
 

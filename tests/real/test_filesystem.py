@@ -53,12 +53,10 @@ async def test_a_no_leaves_the_disk_as_it_was(rig, server):
         assert not moved.is_error and (server.folder / "gone.txt").read_text() == "kept"
         path.write_text("again")
         waiting = asyncio.ensure_future(client.call_tool("move_file", {**arguments, "destination": str(server.folder / "b")}))
-        while not await rig.person("approvals"):
-            await asyncio.sleep(0.02)
+        await rig.somebody_waits()
         assert path.read_text() == "again"
         waiting.cancel()
-        while await rig.person("approvals"):
-            await asyncio.sleep(0.02)
+        await rig.nobody_waits()
         assert path.read_text() == "again", "an ask that nobody waits for any more is withdrawn"
     assert await rig.decided() == [
         ("move_file", "ask", "declined"),

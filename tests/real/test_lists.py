@@ -20,7 +20,11 @@ VOUCHED = {
         "create_directory": (False, False, True, False),
         "move_file": (False, True, False, False),
     },
-    "memory": {"read_graph": READ, "create_entities": (False, False, False, False), "delete_entities": (False, True, True, False)},
+    "memory": {
+        "read_graph": READ,
+        "create_entities": (False, False, False, False),
+        "delete_entities": (False, True, True, False),
+    },
     "everything": {"echo": READ, "get-env": READ, "gzip-file-as-resource": (False, False, True, True)},
     "git": {
         "git_log": READ,
@@ -66,7 +70,8 @@ async def test_every_way_in_shows_the_resolved_hints(rig, name, era):
     for tool_name, tool in trusted.items():
         assert unchanged(tool) == unchanged(plain[tool_name])
         profile = tool.meta[PROFILE]
-        assert {profile[hint]["basis"] for hint in ("read_only", "destructive", "idempotent", "open_world")} == {"pack"}, tool_name
+        bases = {profile[hint]["basis"] for hint in ("read_only", "destructive", "idempotent", "open_world")}
+        assert bases == {"pack"}, tool_name
         claimed = wire(plain[tool_name]).get("annotations") or {}
         assert profile.get("claimed", {}) == {hint: claimed[hint] for hint in HINTS if hint in claimed}
     for tool_name, wanted in VOUCHED[name].items():
@@ -78,7 +83,8 @@ async def test_every_way_in_shows_the_resolved_hints(rig, name, era):
     assert list(strange) == list(plain)
 
     async with rig.stdio("typed", *server.command, mode=era, env=server.env, cwd=server.folder) as client:
-        assert {hints(tool) for tool in (await tools(client)).values()} == {WORST}, "a command of a client's own is nobody's trust"
+        typed = await tools(client)
+    assert {hints(tool) for tool in typed.values()} == {WORST}, "nobody trusts what a client brings under a name of its own"
     async with rig.stdio("brought", *server.command, mode=era, env=server.env, cwd=server.folder) as client:
         brought = await tools(client)
     assert {one: hints(tool) for one, tool in brought.items()} == {one: hints(tool) for one, tool in trusted.items()}

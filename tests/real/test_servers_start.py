@@ -28,9 +28,7 @@ async def test_a_published_server_lists_its_tools(name, era, real_server):
     server = real_server(name)
     if name == "git":
         subprocess.run(["git", "init", "-q", str(server.folder)], check=True)
-    parameters = StdioServerParameters(
-        command=server.command[0], args=server.command[1:], env=server.env, cwd=server.folder
-    )
+    parameters = StdioServerParameters(command=server.command[0], args=server.command[1:], env=server.env, cwd=server.folder)
     mode = "legacy" if era == "legacy" else "2026-07-28"
     async with asyncio.timeout(60), Client(stdio_client(parameters), mode=mode) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
