@@ -43,7 +43,12 @@ PRINCIPAL = "user:1000"
 
 def tool(name: str, *, description: str = "", **hints: bool) -> Json:
     """A tool as a server lists it; hints in snake case."""
-    wire = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint", "open_world": "openWorldHint"}
+    wire = {
+        "read_only": "readOnlyHint",
+        "destructive": "destructiveHint",
+        "idempotent": "idempotentHint",
+        "open_world": "openWorldHint",
+    }
     made: Json = {"name": name, "description": description or f"does {name}", "inputSchema": {"type": "object"}}
     if hints:
         made["annotations"] = {wire[key]: value for key, value in hints.items()}
@@ -178,7 +183,13 @@ class ScriptedLink:
         return self._serial
 
     def call(
-        self, method: str, params: bytes, handler: ExchangeHandler, *, id: int | None = None, headers: tuple[tuple[str, str], ...] = ()
+        self,
+        method: str,
+        params: bytes,
+        handler: ExchangeHandler,
+        *,
+        id: int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> Arrived:
         arrived = Arrived(self, id if id is not None else self.reserve(), method, params, handler)
         if not self.alive:
@@ -208,7 +219,9 @@ class ScriptedLink:
         if method == "tools/list":
             self.server.walks += 1
             return Reply(result=b'{"tools":[%b]}' % b",".join(raw(t) for t in self.server.tools))
-        key = {"prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates"}[method]
+        key = {"prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates"}[
+            method
+        ]
         return Reply(result=raw({key: self.server.lists.get(key, [])}))
 
     def notify(self, method: str, params: bytes) -> None:
@@ -289,7 +302,9 @@ class Call:
 class ScriptedClient:
     """One client's session; also its transport."""
 
-    def __init__(self, bench: Bench, session_of: Callable[[ScriptedClient], Session], *, modern: bool, capabilities: Json) -> None:
+    def __init__(
+        self, bench: Bench, session_of: Callable[[ScriptedClient], Session], *, modern: bool, capabilities: Json
+    ) -> None:
         self.bench = bench
         self.modern = modern
         self.capabilities = capabilities
@@ -422,7 +437,9 @@ class Bench:
     def write(self, text: str) -> None:
         """Write `earnest.toml`; the servers of the bench are added."""
         tables = "".join(
-            f'\n[servers.{name}]\ncommand = ["/bin/true", "{name}"]\n' for name in self.servers if f"[servers.{name}]" not in text
+            f'\n[servers.{name}]\ncommand = ["/bin/true", "{name}"]\n'
+            for name in self.servers
+            if f"[servers.{name}]" not in text
         )
         (self.folder / "earnest.toml").write_text(text + tables)
 
@@ -488,7 +505,13 @@ class Bench:
         who = Client(name, PRINCIPAL, key, settings.asks_person, settings.ask_host)
         if settings.idle_s:
             self.app.conversations.open(key, minted=True, idle_s=settings.idle_s)
-        route = Route("view", view, read_only) if view else Route("server", server, read_only) if server else Route("all", "", read_only)
+        route = (
+            Route("view", view, read_only)
+            if view
+            else Route("server", server, read_only)
+            if server
+            else Route("all", "", read_only)
+        )
 
         def session_of(transport: ScriptedClient) -> Session:
             session = Session(self.app.gateway, who, route, transport, id=self.app.new_id("s"), modern=modern)
@@ -582,7 +605,9 @@ async def bench(
     """A running gateway with these servers. `text`: what `earnest.toml` says besides; `trust`: by server."""
     made = Bench(folder, monkeypatch)
     made.servers = {server.name: server for server in servers}
-    tables = "".join(f'\n[servers.{name}]\ncommand = ["/bin/true", "{name}"]\ntrust = "{word}"\n' for name, word in (trust or {}).items())
+    tables = "".join(
+        f'\n[servers.{name}]\ncommand = ["/bin/true", "{name}"]\ntrust = "{word}"\n' for name, word in (trust or {}).items()
+    )
     made.write(text + tables)
     await made.start()
     try:

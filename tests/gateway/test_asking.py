@@ -76,7 +76,9 @@ async def test_one_yes_releases_one_of_two_identical_calls(tmp_path: Path, monke
         assert sum("not run" in text for text in texts) == 1
 
 
-async def test_cancelling_withdraws_the_ask_and_a_later_yes_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelling_withdraws_the_ask_and_a_later_yes_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = server()
     async with bench(tmp_path, monkeypatch, s) as b:
         client = await b.client()
@@ -188,7 +190,9 @@ async def test_a_yes_given_while_the_tool_changed_does_not_run_the_changed_tool(
         assert await call.said() == "done"
 
 
-async def test_a_yes_given_before_a_tool_loosened_serves_no_retry_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_yes_given_before_a_tool_loosened_serves_no_retry_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = server()
     async with bench(tmp_path, monkeypatch, s, text=QUICK) as b:
         client = await b.client()

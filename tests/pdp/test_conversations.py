@@ -139,7 +139,8 @@ def test_the_idle_time_holds_again_after_it_has_ended_a_conversation_once(store:
 
 KEYS = [USER, HOST, SIBLING, (*HOST, "handle:a"), (*HOST, "handle:b"), (*SIBLING, "handle:a")]
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["open", "made-up", "raise", "fail"]), st.sampled_from(KEYS), st.sampled_from([1, 2, 3])), max_size=12
+    st.tuples(st.sampled_from(["open", "made-up", "raise", "fail"]), st.sampled_from(KEYS), st.sampled_from([1, 2, 3])),
+    max_size=12,
 )
 
 

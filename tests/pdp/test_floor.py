@@ -95,7 +95,7 @@ def test_a_folder_above_is_refused_only_to_what_may_destroy(home: Path):
         "cd /tmp && cp x '{home}//state/default/token'",
         "echo '{}' > .mcp.json",
         "echo x>.claude/settings.json",
-        "tee \".mc\"p.json",
+        'tee ".mc"p.json',
         "python - <<E\nopen('../state/default/token')\nE",
         "cp evil.toml earn\\est.toml",
     ],
