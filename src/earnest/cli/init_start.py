@@ -22,8 +22,8 @@ _NAME: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\
 
 
 class Start(msgspec.Struct, frozen=True):
-    """`unknown`: references of the command or folder that only the client can resolve; then the rest is no use. `without`: names
-    of variables left out for the same reason."""
+    """`unknown`: references of the command or folder that only the client can resolve; then the rest is no use. `without`:
+    names of variables left out for the same reason."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]

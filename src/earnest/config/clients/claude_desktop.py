@@ -1,7 +1,7 @@
 """Claude Desktop. It resolves no variables; servers installed as extensions (.mcpb) are not in this file.
 
-A packaged edition (Flatpak, Snap; MSIX on Windows) keeps a file of its own where a plain one would not look, and leaves the other
-lying: where both are there, nothing tells which one is read, so `init` writes neither.
+A packaged edition (Flatpak, Snap; MSIX on Windows) keeps a file of its own where a plain one would not look, and leaves the
+other lying: where both are there, nothing tells which one is read, so `init` writes neither.
 """
 
 from __future__ import annotations
