@@ -121,15 +121,13 @@ def _usage(error: Any) -> EarnestError:
 def fail(error: EarnestError | ShimError, as_json: bool) -> int:
     """Prints an error; returns its exit code."""
     if as_json:
-        said = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-        print(json.dumps({"error": said}, ensure_ascii=False))
+        facts = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+        print(json.dumps({"error": facts}, ensure_ascii=False))
         return error.exit_code
     # Findings of a policy stand in the message with their codes and places.
     first = error.message.split("\n")[0]
     said = f"earnest: {'' if f' {error.code}: ' in first else f'{error.code}: '}{error.message}".split("\n")
-    if error.remedy and error.remedy in error.message:
-        error.remedy = ""
-    remedy = [f"  {line}" for line in error.remedy.split("\n") if line]
+    remedy = [f"  {line}" for line in error.remedy.split("\n") if line and line not in error.message]
     sys.stderr.write("".join(f"{visible(line)}\n" for line in [*said, *remedy]))
     sys.stderr.flush()
     return error.exit_code

@@ -10,9 +10,11 @@ from typing import Final
 from earnest.cli.daemon import instance, output, running
 from earnest.cli.options import Config, Json
 from earnest.core.errors import EarnestError
+from earnest.gateway.process.control import Control
 
 WAIT_S: Final = 25.0
 """Longer than a daemon takes to drain."""
+FAILING_S: Final = 3.0
 
 
 def stop(config: Config = "", as_json: Json = False) -> int:
@@ -24,7 +26,7 @@ def stop(config: Config = "", as_json: Json = False) -> int:
       earnest stop
       earnest stop --config team.toml      the daemon of another configuration
     """
-    control = running(config)
+    control = _reach(config)
     if control is None:
         _say(as_json, {"stopped": False}, "No daemon runs.")
         return 0
@@ -40,6 +42,18 @@ def stop(config: Config = "", as_json: Json = False) -> int:
     many = "client was" if told["clients"] == 1 else "clients were"
     _say(as_json, {"stopped": True, **told}, f"The daemon has ended; {told['clients']} {many} connected.")
     return 0
+
+
+def _reach(config: str) -> Control | None:
+    """The daemon, or None. One that could not start says so for a moment, and is then gone: that is no error of stopping."""
+    end = time.monotonic() + FAILING_S
+    while True:
+        try:
+            return running(config)
+        except EarnestError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.05)
 
 
 def _say(as_json: bool, facts: dict[str, object], text: str) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import socket
 import sys
+import time
 from collections.abc import Sequence
 
 from earnest.core.errors import EarnestError
@@ -90,7 +91,8 @@ def report(listener: socket.socket, code: int, text: str) -> None:
 
     listener.setblocking(True)
     listener.settimeout(_REPORT_S / 4)
-    while True:
+    end = time.monotonic() + _REPORT_S  # whoever comes later than that finds a fresh daemon, and a mended configuration
+    while time.monotonic() < end:
         try:
             sock, _ = listener.accept()
         except OSError:

@@ -1,0 +1,145 @@
+"""`earnest run` and `earnest serve`: the gateway in the foreground."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from servers.client import StdioClient
+
+
+def test_with_nothing_configured_the_demo_servers_run_and_answer(demo, home):
+    ready = demo.ready
+    assert ready["demo"] and ready["address"].startswith("http://127.0.0.1:")
+    found = {server["name"]: server for server in ready["servers"]}
+    assert {name: server["trust"] for name, server in found.items()} == {
+        "fetcher": "trusted", "file-ops": "trusted", "liar": "untrusted", "mailbox": "trusted",
+    }  # fmt: skip
+    assert found["file-ops"]["tools"] == 5 and found["file-ops"]["hints_by_basis"] == {"claimed": 20}
+    assert found["liar"]["hints_by_basis"]["default"] > 0
+    answer = demo.client().call("file-ops", "read", {"file": "recipe.txt"})
+    assert not answer.is_error and "flour" in answer.text
+    assert demo.client().call("liar", "lookup", {"text": "x"}).is_error
+    assert not (home.path / ".local/share/earnest-demo/liar/questions.txt").exists()
+
+
+def test_every_run_of_the_demo_starts_from_fresh_files_and_leaves_the_usual_instance_alone(foreground, demo, home):
+    kept = home.path / ".local/share/earnest-demo/file-ops/draft.txt"
+    kept.write_text("changed")
+    beside = foreground("run", "--demo", "--port", "0")  # the same daemon: what runs is not swept away
+    assert beside.ready["address"] == demo.ready["address"] and kept.read_text() == "changed"
+    beside.end()
+    demo.end()
+    foreground("run", "--demo", "--port", "0")
+    assert kept.read_text() != "changed"
+    assert not (home.earnest / "default").exists()
+
+
+def test_each_call_that_waits_is_told_as_it_comes_and_an_answer_lets_it_run(demo, calling):
+    call = calling(demo.client(), "file-ops", "delete", {"file": "draft.txt"})
+    ask = demo.line()["ask"]
+    assert (ask["server"], ask["tool"], ask["client"]) == ("file-ops", "delete", "local")
+    assert "draft.txt" in ask["text"] and not call.done()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_and_the_daemon_nobody_else_uses(demo, cli, number):
+    code, said = demo.end(number)
+    assert (code, said["text"]) == (0, "The daemon has ended.")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(demo.ready["address"].rpartition(":")[2])))
+    assert "No daemon runs" in cli("stop", "--config", demo.ready["config"]).out
+
+
+async def test_the_daemon_goes_on_for_clients_on_pipes_without_its_address(demo, home, earnest_cmd):
+    client = await StdioClient.start(
+        [*earnest_cmd, "stdio", "file-ops", "--config", demo.ready["config"]], env=home.env, cwd=str(home.path)
+    )
+    await client.open("legacy")
+    code, said = demo.end()
+    assert code == 0 and "goes on for 1 client on pipes" in said["text"]
+    assert "flour" in json.dumps(await client.call("read", {"file": "recipe.txt"}))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(demo.ready["address"].rpartition(":")[2])))
+    await client.close()
+
+
+def test_another_foreground_keeps_the_address(demo, foreground):
+    other = foreground("run", "--config", demo.ready["config"], "--port", "0")
+    assert other.ready["address"] == demo.ready["address"]
+    assert "keeps the daemon" in demo.end()[1]["text"]
+    assert not other.client().call("file-ops", "list", {}).is_error
+    assert other.end()[1]["text"] == "The daemon has ended."
+
+
+def test_a_port_in_use_is_one_message_and_nothing_is_left(cli, home):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for words in (("run", "--demo"), ("serve",)):
+            said = cli(*words, "--port", str(port))
+            assert (said.code, said.out) == (2, "")
+            assert said.err.startswith(f"earnest: E1540: cannot listen on 127.0.0.1:{port}: the port is in use\n")
+            assert len(said.err.splitlines()) == 2
+    assert "No daemon runs" in cli("stop").out
+    assert "No daemon runs" in cli("stop", "--config", str(home.earnest / "demo" / "earnest.toml")).out
+
+
+def test_a_running_daemon_with_another_address_is_told_not_replaced(demo, cli):
+    said = cli("run", "--config", demo.ready["config"], "--port", "1")
+    assert said.code == 2 and "E1012" in said.err and demo.ready["address"] in said.err
+    assert not demo.client().call("file-ops", "list", {}).is_error
+
+
+def test_a_configuration_that_changed_is_read_again(foreground, home, scripted):
+    command, _ = scripted({"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}, "first")
+    line = f"command = {json.dumps(command)}\n"
+    home.config.write_text(f"[servers.first]\n{line}")
+    first = foreground("serve", "--port", "0")
+    assert first.ready["servers"] == ["first"]
+    home.config.write_text(f"[servers.first]\n{line}[servers.second]\n{line}")
+    second = foreground("run", "--port", "0")
+    assert [server["name"] for server in second.ready["servers"]] == ["first", "second"]
+    assert second.ready["address"] == first.ready["address"] and not second.ready["demo"]
+
+
+def test_a_server_that_cannot_start_is_named_and_the_others_serve(foreground, home, scripted):
+    command, _ = scripted({"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}, "good")
+    home.config.write_text(
+        f'[servers.good]\ncommand = {json.dumps(command)}\n[servers.gone]\ncommand = ["no-such-program-anywhere"]\n'
+    )
+    ready = foreground("run", "--port", "0").ready
+    good, gone = sorted(ready["servers"], key=lambda server: "error" in server)
+    assert good["tools"] == 1 and gone["error"]["code"] == "E1201" and "no-such-program-anywhere" in gone["error"]["message"]
+
+
+def test_what_a_person_reads_has_the_address_and_how_to_point_a_client_at_it(home, earnest_cmd, at_terminal):
+    run = at_terminal("run", "--port", "0")
+    said = run.expect(r"ready: http://127\.0\.0\.1:\d+/mcp\n")
+    assert "file-ops  trusted    5      hints on its own word 100%" in said
+    token = next((home.earnest / "demo").parent.glob("c-*/token")).read_text().strip()
+    http, stdio = [json.loads(text) for text in _objects(said)]
+    assert http["mcpServers"]["earnest"]["headers"] == {"Authorization": f"Bearer {token}"}
+    assert http["mcpServers"]["earnest"]["url"] in said
+    assert stdio["mcpServers"]["mailbox"]["args"][:2] == ["stdio", "mailbox"]
+    run.process.send_signal(signal.SIGINT)
+    run.expect("The daemon has ended.")
+    assert run.end() == 0
+
+
+def test_the_token_stays_out_of_logs(home, earnest_cmd, cli, foreground):
+    serve = foreground("serve", "--port", "0")
+    with open(serve.ready["token_file"]) as file:
+        token = file.read().strip()
+    assert token not in json.dumps(serve.ready)
+
+
+def _objects(text):
+    found, lines = [], []
+    for line in text.split("\n"):
+        if line == "{" or lines:
+            lines.append(line)
+        if line == "}":
+            found.append("\n".join(lines))
+            lines = []
+    return found
