@@ -1,7 +1,8 @@
 """A gateway in the test's own process, with scripted servers behind it and scripted clients in front.
 
-Real are the application, its store, receipts, policy and catalog; scripted are the links to servers (`ScriptedServer`), the transport
-of clients (`ScriptedClient`) and the clock. What happens is told in one log, `Bench.log`, in the order in which it happened:
+Real are the application, its store, receipts, policy and catalog; scripted are the links to servers (`ScriptedServer`), the
+transport of clients (`ScriptedClient`) and the clock. What happens is told in one log, `Bench.log`, in the order in which it
+happened:
 
     ("decision", id, decision)   ("outcome", decision's id, word)   ("flushed",)   ("dispatched", server, subject, serial)
 

@@ -1,4 +1,4 @@
-"""Asking through the client, in both eras: a yes is an echo of this question's own value, and anything less was nobody's answer."""
+"""Asking through the client, in both eras: a yes echoes this question's own value; anything less was nobody's answer."""
 
 import base64
 import json
@@ -386,7 +386,8 @@ async def test_the_prompt_shows_what_a_person_needs(tmp_path: Path, monkeypatch:
 
 async def test_only_asks_of_preset_and_user_rules_are_left_to_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s = server()
-    text = '[clients.c]\nask = "host"\n[asking]\nhold_s = 0.05\n[labels."s/delete"]\nreads_private = false\nsees_untrusted = false\n'
+    text = '[clients.c]\nask = "host"\n[asking]\nhold_s = 0.05\n'
+    text += '[labels."s/delete"]\nreads_private = false\nsees_untrusted = false\n'
     async with bench(tmp_path, monkeypatch, s, text=text) as b:
         client = await b.client()
         assert await client.call("delete", {"path": "a"}).said() == "done", "the preset asks: the host's to ask"

@@ -1,4 +1,4 @@
-"""Labels of conversations: kept as they rise, owed when they could not be, gone only by a person's word or a named idle time."""
+"""Labels of conversations: kept as they rise, owed when they could not be, gone by a person's word or a named idle time."""
 
 from collections.abc import Iterator
 from pathlib import Path
