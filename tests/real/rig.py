@@ -1,13 +1,14 @@
 """The real daemon with published servers behind it, and the official Python client in front."""
 
 import asyncio
+import fcntl
 import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 from mcp import Client, StdioServerParameters
@@ -15,6 +16,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from earnest.core.errors import EarnestError
+from earnest.gateway.process.control import connect_control
 from earnest.store.read import Receipt, receipts
 
 LIMIT_S = 60.0
@@ -22,6 +24,14 @@ LIMIT_S = 60.0
 
 ERAS = ("legacy", "2026-07-28")
 """The two ways in which the official client opens a connection: `initialize`, or none at all."""
+
+
+class Finished(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
 
 
 class Rig:
@@ -43,6 +53,11 @@ class Rig:
         server = self._make(real or name)
         self.configure(name, server, *args, trust=trust, env=env)
         return server
+
+    def replaced(self, name: str, server: Any, *args: str) -> None:
+        """The same configuration with another command for this one server, the last that was configured."""
+        self._config.pop()
+        self.configure(name, server, *args)
 
     def configure(self, name: str, server: Any, *args: str, trust: str = "", env: Mapping[str, str] | None = None) -> None:
         """Configure a server made before, perhaps with more arguments or environment."""
@@ -96,6 +111,46 @@ class Rig:
                 return await task, waiting[0]
         finally:
             task.cancel()
+
+    async def here(self, op: str, **members: Any) -> Any:
+        """The same from this process, which is the host of its clients."""
+
+        def call() -> Any:
+            with connect_control(self.home.env) as control:
+                return control.call(op, **members)
+
+        return await asyncio.to_thread(call)
+
+    async def command(self, *words: str) -> Finished:
+        """A command line of earnest, started by this process, with nobody at a terminal."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *self._earnest,
+            *words,
+            env=self.home.env,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+        )
+        async with asyncio.timeout(LIMIT_S):
+            out, err = await process.communicate()
+        return Finished(process.returncode or 0, out.decode(), err.decode())
+
+    async def restarted(self) -> None:
+        """End the daemon in good order; the next client starts another."""
+        await self.person("stop")
+        async with asyncio.timeout(LIMIT_S):
+            while self._locked():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    def _locked(self) -> bool:
+        with open(self.instance / "lock", "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     async def nobody_waits(self) -> None:
         """Until no call waits for a person any more."""

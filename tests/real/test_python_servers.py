@@ -1,4 +1,4 @@
-"""`server-git`, `-time`, `-sqlite` and `-memory` through the gateway: decisions by pack and argument, results as from a bare one."""
+"""`server-git`, `-time`, `-sqlite`, `-memory` through the gateway: decisions by pack and argument, results as ever."""
 
 import sqlite3
 import subprocess
