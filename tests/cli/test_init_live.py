@@ -172,7 +172,7 @@ async def test_the_whole_run_of_a_person_with_seven_clients(
 
     # What is shown: each command in full, the difference, what is left and why, how often a person would be asked.
     assert "all your rights" in shown and "key-of-web" not in shown
-    for words in ("it asks for OAuth", "no-such-program-anywhere", "only the client knows what ${input:key} stands for"):
+    for words in ("it asks for OAuth", "no-such-program-anywhere", "only the client knows what ${input:key} in args stands"):
         assert words in shown
     assert re.search(r"untrusted +2 of 2 tools ask", shown) and re.search(r"trusted +1 of 2 tools ask", shown)
     assert "`earnest serve`" in shown, "the listener does not run by itself"
@@ -235,7 +235,8 @@ def test_scripts_get_json_write_with_yes_and_set_no_trust(
     done = run_bounded([*init, "--json", "--yes", "--client", "cursor"], me.env, cwd=me.home.path)
     told = json.loads(done.out)
     assert done.code == 0 and told["written"] == [str(me.paths["cursor"])] and not told["errors"]
-    assert {server["name"]: server["action"] for server in told["servers"]} == {"files": "wrap", "web": "wrap", "login": "leave"}
+    actions = {server["name"]: server["action"] for server in told["servers"]}
+    assert actions == {"files": "wrap", "web": "wrap", "login": "leave"}
     assert [name for name in before if me.digests()[name] != before[name]] == ["cursor"]
     assert not record.events("start"), "no server is started where nobody is asked"
     assert run_bounded([*init, "--undo", "--yes"], me.env, cwd=me.home.path).code == 0

@@ -38,14 +38,15 @@ def start_of(entry: Entry, around: Surroundings) -> Start:
     folder = _folder(entry, around)
     unknown: list[str] = []
 
-    def known(text: str) -> str:
+    def known(text: str, field: str) -> str:
         value = _resolved(dialect, text, around, entry.file.project)
         if value is None:
-            unknown.extend(dialect.variables(text))
+            unknown.append(f"{', '.join(dialect.variables(text))} in {field}")
         return value or ""
 
-    argv = tuple(known(word) for word in entry.argv)
-    cwd = known(entry.node.text("cwd")) or folder
+    first, *rest = entry.argv
+    argv = (known(first, "command"), *(known(word, "args") for word in rest))
+    cwd = known(entry.node.text("cwd"), "cwd") or folder
     env, without = dict(around.env), []
     table = entry.node.get("env")
     for member in table.members if table is not None else ():

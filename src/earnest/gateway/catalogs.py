@@ -174,7 +174,7 @@ class Catalogs:
                     identity=identity.key,
                     name=entry.name,
                     artefact=artefact,
-                    launch=msgspec.json.encode(identity.display).decode(),
+                    launch=msgspec.json.encode(_kept(entry)).decode(),
                     seen_at=self._wall(),
                 )
             )
@@ -346,6 +346,14 @@ class Catalogs:
         ]
         supported = frozenset(row.hint for row in supporting if row.pin == tool.pin)
         return violated, supported, tool.pin if supported else ""
+
+
+def _kept(entry: _Entry) -> str:
+    """How a server is written down. Of a command that a client brought only what it starts: the client has put values in place
+    of its references, and no secret of a person's goes to disk. A configured one stands there with its references."""
+    if entry.settings.command or entry.settings.url is not None:
+        return entry.identity.display
+    return f"{entry.launch.argv[0]} …" if not entry.identity.package else f"{entry.launch.argv[0]} … ({entry.identity.package})"
 
 
 def _refuse_contained(settings: ServerSettings) -> None:

@@ -223,8 +223,8 @@ def _why_not(dialect: Dialect, entry: Entry, odd_args: bool) -> str:
         return f"{helper} is a command of the client's that makes headers"
     if any(node.get(key) is not None for key in dialect.oauth_keys):
         return "it logs in by OAuth, which the client does with the server itself"
-    if dialect.variables(entry.url):
-        return "its address holds a variable that only the client can resolve"
+    if held := dialect.variables(entry.url):
+        return f"its {entry.url_key} holds {', '.join(held)}, a variable that only the client can resolve"
     if not re.match(r"https?://", entry.url):
         return "its address is neither http nor https"
     return ""
