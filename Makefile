@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INPUTS := pyproject.toml $(wildcard bin/earnest)
 
-.PHONY: run test lint types pytest servers clean
+.PHONY: run test lint types pytest servers clients clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/earnest run $(ARGS)
@@ -36,6 +36,11 @@ pytest: $(INSTALLED_DEV) servers
 
 servers: | $(INSTALLED_DEV)
 	@$(BIN)/python scripts/setup-servers
+
+# Client libraries that no published server brings along; without them their tests are skipped.
+clients:
+	@$(PYTHON) scripts/make-venv .servers/clients
+	@.servers/clients/bin/python -m pip install --disable-pip-version-check -qq --only-binary :all: fastmcp==4.2.3
 
 $(INSTALLED): $(INPUTS)
 	@$(PYTHON) scripts/make-venv $(VENV)
