@@ -402,9 +402,12 @@ class StdioLink:
         exchange = _Exchange(self, token, handler)
         if self._lost is not None or self._stdin is None or self._ended_output:
             error = self._lost or EarnestError("E1204", f"server {self.name!r} is not open", exit_code=3)
+            loop = asyncio.get_running_loop()
             if self._lost is None and self._ended_output and not self._closing:
-                error = self._death_notice()
-            asyncio.get_running_loop().call_soon(handler.lost, error, False)
+                # It is ending this moment; how it ends, and its last words, are what the caller wants to hear.
+                loop.call_later(LAST_WORDS_S, lambda: handler.lost(self._lost or self._death_notice(), False))
+            else:
+                loop.call_soon(handler.lost, error, False)
             return exchange
         self._exchanges[token] = exchange
         self._write(envelope.request(token, method, params))

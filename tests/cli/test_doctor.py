@@ -1,0 +1,154 @@
+"""`earnest doctor`: each check sees what it is for."""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from earnest.cli import doctor_checks as checks
+from earnest.config.settings import parse
+
+
+def found(said):
+    """Area to its lines, as (state, text, remedy)."""
+    told = json.loads(said.out)
+    by_area = {}
+    for line in told["checks"]:
+        by_area.setdefault(line["area"], []).append((line["state"], line["text"], line["remedy"]))
+    assert said.code == (1 if told["problems"] else 0)
+    assert all(remedy for lines in by_area.values() for state, _, remedy in lines if state == "problem")
+    return by_area
+
+
+def problems(said):
+    return [(area, text) for area, lines in found(said).items() for state, text, _ in lines if state == "problem"]
+
+
+@pytest.fixture
+def free_port(home):
+    """The configuration listens where nobody does, so that other tests do not disturb."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    home.config.write_text(f"[listen]\nport = {port}\n")
+    return port
+
+
+def test_a_healthy_installation_has_no_problem_and_nothing_is_started_for_good(free_port, cli, home, scripted):
+    command, _ = scripted({"tools": [{"name": "one", "inputSchema": {"type": "object"}}]})
+    with home.config.open("a") as file:
+        file.write(f"[servers.good]\ncommand = {json.dumps(command)}\n")
+    said = cli("doctor", "--json")
+    assert problems(said) == []
+    lines = found(said)
+    assert lines["server good"][0][1].startswith("starts, 1 tool: ")
+    assert lines["listener"] == [("ok", f"not open; 127.0.0.1:{free_port} is free for `earnest run`", "")]
+    assert "none runs" in lines["daemon"][0][1] and not (home.earnest / "default" / "s").exists()
+    assert cli("doctor").out.endswith("No problems.\n")
+
+
+def test_what_keeps_servers_from_starting_is_told_for_each(free_port, cli, home):
+    with home.config.open("a") as file:
+        file.write(
+            '[servers.node]\ncommand = ["npx", "-y", "some-server"]\n[servers.secret]\ncommand = ["true"]\n'
+            'env = { TOKEN = "${env:NOT_SET_ANYWHERE}" }\n[servers.ends]\ncommand = ["false"]\n'
+        )
+    tools = home.path / "bin"
+    tools.mkdir()
+    for program in ("true", "false"):
+        (tools / program).symlink_to(shutil.which(program))
+    told = dict(problems(cli("doctor", "--json", env={"PATH": str(tools)})))
+    assert told["server node"] == "there is no npx on the PATH"
+    assert "NOT_SET_ANYWHERE" in told["server secret"]
+    assert "E1205" in told["server ends"] and "status 1" in told["server ends"]
+    quiet = cli("doctor", "--json", "--no-start", env={"PATH": str(tools)})
+    assert "server ends" not in dict(problems(quiet))
+    assert "Install Node.js" in found(quiet)["server node"][0][2]
+
+
+def test_configuration_and_policy_are_read_as_the_daemon_reads_them(cli, home):
+    home.config.write_text("presett = 1\n")
+    [(area, text)] = problems(cli("doctor", "--json"))
+    assert area == "configuration" and "E1003" in text and "1:1" in text
+    home.config.write_text("[listen]\nport = 0\n[[policy.rule]]\nwhen = 'tool.nope'\nthen = 'ask'\n")
+    told = json.loads(cli("doctor", "--json").out)
+    [line] = [line for line in told["checks"] if line["state"] == "problem"]
+    assert "E1104" in line["text"] and "did you mean" in line["text"]
+
+
+def test_the_daemon_its_address_and_its_receipts_are_looked_at(demo, cli, home):
+    demo.client().call("file-ops", "read", {"file": "recipe.txt"})
+    lines = found(cli("doctor", "--json", "--config", demo.ready["config"]))
+    assert "earnest 0.1.0, 0 clients" in lines["daemon"][0][1]
+    assert demo.ready["address"] in lines["listener"][0][1]
+    assert lines["receipts"][0][0] == "ok" and "whole" in lines["receipts"][0][1] and lines["clock"][0][0] == "ok"
+    demo.end()
+    [file] = home.earnest.glob("c-*/receipts/*.jsonl")
+    file.write_bytes(file.read_bytes().replace(b"recipe", b"recipf").replace(b"file-ops", b"file-opz"))
+    assert ("receipts" in dict(problems(cli("doctor", "--json", "--no-start", "--config", demo.ready["config"])))) is True
+
+
+def test_open_folders_and_a_taken_port_are_problems(free_port, cli, home):
+    (home.earnest / "default").mkdir(parents=True, mode=0o700)
+    os.chmod(home.earnest, 0o700)
+    token = home.earnest / "default" / "token"
+    token.write_text("x" * 40)
+    token.chmod(0o644)
+    with socket.create_server(("127.0.0.1", free_port)):
+        told = problems(cli("doctor", "--json"))
+    assert [area for area, _ in told] == ["folders", "listener"]
+    assert str(token) in told[0][1] and str(free_port) in told[1][1]
+    os.chmod(home.earnest / "default", 0o755)
+    assert any("open to others" in text for _, text in problems(cli("doctor", "--json")))
+
+
+def test_clients_are_found_with_what_goes_through_earnest_and_what_does_not(free_port, cli, home):
+    earnest = home.path / "bin" / "earnest"
+    earnest.parent.mkdir()
+    earnest.write_text("#!/bin/sh\n")
+    earnest.chmod(0o755)
+    wrapped = {"command": str(earnest), "args": ["stdio", "files", "--client", "cursor", "--", "no-such-npx", "-y", "x"]}
+    (home.path / ".cursor").mkdir()
+    (home.path / ".cursor" / "mcp.json").write_text(
+        json.dumps({"mcpServers": {"files": wrapped, "plain": {"command": "true"}, "lost": {"command": "/no/such/program"}}})
+    )
+    (home.path / ".gemini").mkdir()
+    (home.path / ".gemini" / "settings.json").write_text("{ not json")
+    lines = found(cli("doctor", "--json"))
+    assert ("ok", "through earnest: files", "") in lines["cursor"]
+    said = {text: (state, remedy) for state, text, remedy in lines["cursor"]}
+    assert any("files: there is no no-such-npx" in text and state == "problem" for text, (state, _) in said.items())
+    assert any("lost: there is no /no/such/program" in text for text in said)
+    assert any(text.startswith("plain does not go through earnest") and "earnest init" in said[text][1] for text in said)
+    assert lines["gemini-cli"][0][0] == "problem" and "E1010" in lines["gemini-cli"][0][1]
+
+
+def test_more_tools_than_a_client_offers_is_a_problem(free_port, cli, home, scripted):
+    tools = [{"name": f"t{number}", "inputSchema": {"type": "object"}} for number in range(41)]
+    command, _ = scripted({"tools": tools})
+    with home.config.open("a") as file:
+        file.write(f"[servers.many]\ncommand = {json.dumps(command)}\n")
+    (home.path / ".cursor").mkdir()
+    entry = {"command": shutil.which("true"), "args": ["stdio", "many", "--client", "cursor", "--", *command]}
+    (home.path / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"many": entry}}))
+    entry["command"] = str(home.path / "earnest")
+    Path(entry["command"]).symlink_to(shutil.which("true"))
+    (home.path / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"many": entry}}))
+    assert any("at most 40 tools" in text for _, text in problems(cli("doctor", "--json")))
+
+
+def test_a_full_disk_and_a_clock_behind_the_receipts_are_problems(monkeypatch, tmp_path):
+    at = checks.place({"HOME": str(tmp_path)}, "")
+    assert [line.state for line in checks.folders(at)] == ["ok", "ok"]
+    usage = shutil.disk_usage(tmp_path)._replace(free=5 << 20)
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda path: usage)
+    assert [line.state for line in checks.folders(at)] == ["ok", "problem"]
+    assert [line.state for line in checks._clock("9999-01-01T00:00:00.000Z")] == ["problem"]
+
+
+def test_a_listener_for_other_machines_is_worth_a_note():
+    settings = parse("/x/earnest.toml", b'[listen]\nhost = "0.0.0.0"\nport = 0\n', {})
+    [line] = checks.listener(settings, None)
+    assert line.state == "note" and "without TLS" in line.text
