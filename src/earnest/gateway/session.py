@@ -92,7 +92,7 @@ class Session:
             if method is None or not method.request:
                 raise WireError(envelope.METHOD_NOT_FOUND, f"unknown method {message.method[:100]!r}", http_status=404)
             kept = as_id or message.id
-            if kept in self.relays or kept in self.listening or kept in self._pending:
+            if self.has_request(kept):
                 raise WireError(envelope.INVALID_REQUEST, "this id is in use by another request")
             self.transport.begin(message.id)
             self._request(message, method, outlet, fields, kept)
@@ -183,6 +183,10 @@ class Session:
             task, outlet = pending
             task.cancel()
             outlet.abandon()
+
+    def has_request(self, id: bytes) -> bool:
+        """Whether a request is under way here under this id."""
+        return id in self.relays or id in self.listening or id in self._pending
 
     def vanished(self, kept: bytes) -> None:
         """The client closed the connection of a modern request: that cancels it."""
@@ -308,6 +312,12 @@ class Session:
 
     # the end
 
+    def end_subscriptions(self) -> None:
+        """Answer every subscription: nothing more is told on it."""
+        for listening in list(self.listening.values()):
+            listening.end()
+        self.listening.clear()
+
     def close(self) -> None:
         """The client is gone: what it waits for is cancelled, its links are closed."""
         self.ready = False
@@ -315,8 +325,6 @@ class Session:
             relay.cancel("the client is gone")
         for kept in list(self._pending):
             self._withdraw(kept)
-        for listening in list(self.listening.values()):
-            listening.end()
-        self.listening.clear()
+        self.end_subscriptions()
         self._waiting.clear()
         self.gateway.forget(self)

@@ -68,6 +68,7 @@ class StdioFront:
         self._opening = False
         peer.on_message = self._message
         peer.on_closed = self._closed
+        peer.on_eof = self._said_all
 
     # Transport
 
@@ -103,14 +104,27 @@ class StdioFront:
         if message.kind == "request":
             modern = message.method == "server/discover" or eras.is_modern(read_params(message.params))
         else:
-            # Notifications and answers carry no era: they belong to the one that is spoken.
-            modern = (True not in self._sessions and False not in self._sessions) or False not in self._sessions
+            # Answers and notifications carry no era. Only legacy sessions ask or hear them, except for what ends a request.
+            modern = False not in self._sessions or self._ends_modern(message)
         session = self._sessions.get(modern)
         if session is None:
             session = Session(self._gateway, self._client, self._route, self, id=self._new_id(), modern=modern, own=self._own)
             self._sessions[modern] = session
             self._gateway.join(session)
         return session
+
+    def _ends_modern(self, message: Message) -> bool:
+        if message.method != "notifications/cancelled" or True not in self._sessions:
+            return False
+        try:
+            return self._sessions[True].has_request(read_params(message.params).get("requestId", b""))
+        except WireError:
+            return False
+
+    def _said_all(self) -> None:
+        """Nothing more comes: calls may still be answered, but a subscription has no other end than this one."""
+        for session in self._sessions.values():
+            session.end_subscriptions()
 
     def _closed(self, reason: str) -> None:
         for session in self._sessions.values():
