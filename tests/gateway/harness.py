@@ -562,8 +562,7 @@ class Bench:
         return [reason.rule for reason in last.reasons]
 
     def check_records(self) -> None:
-        """Hold what every test leaves behind: each decision has one outcome at most, and nothing went out before its own decision
-        was written."""
+        """Hold what every test leaves behind: each decision has one outcome at most, and no call was sent twice."""
         decided: set[str] = set()
         ended: set[str] = set()
         for entry in self.log:

@@ -200,8 +200,8 @@ class Asking:
     def own_state(self, relay: Relay) -> forms.State | None:
         """The state that earnest sealed into this retry, if all it is bound to still holds.
 
-        Whatever earnest sealed is taken out of the request. What it holds of the server's goes on with the same call, also where
-        labels or policy moved meanwhile and a person has to be asked again; with another call it goes nowhere.
+        Whatever earnest sealed is taken out of the request. What it holds of the server's goes on with the same call, also
+        where labels or policy moved meanwhile and a person has to be asked again; with another call it goes nowhere.
         """
         judgement = relay.judgement
         assert judgement is not None

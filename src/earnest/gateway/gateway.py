@@ -87,6 +87,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listed_at: dict[Link, float] = {}
         self._stale: set[Link] = set()
+        self._renewing: set[Link] = set()
         self._quiet: set[Link] = set()
         self._refreshing: dict[Link, asyncio.Task[bool]] = {}
         self._ticker: asyncio.TimerHandle | None = None
@@ -129,8 +130,12 @@ class Gateway:
 
     def _task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self.loop.call_exception_handler({"message": "a task of the gateway failed", "exception": task.exception()})
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, EarnestError):
+            self.log(str(error))
+        else:
+            self.loop.call_exception_handler({"message": "a task of the gateway failed", "exception": error})
 
     def _tick(self) -> None:
         self._ticker = self.loop.call_later(TICK_S, self._tick)
@@ -187,7 +192,7 @@ class Gateway:
     def ready(self, session: Session, served: Served) -> Link | None:
         """The link for a call, if it is open and its list is walked: the fast path."""
         link = self.links.ready(self.owner_of(session, served))
-        if link is None or link not in self._listed_at or link in self._stale:
+        if link is None or link not in self._listed_at or link in self._stale or link in self._renewing:
             return None
         return link
 
@@ -205,8 +210,11 @@ class Gateway:
 
         link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
         listed = self._listed_at.get(link)
-        if listed is None or link in self._stale or (refresh and self.now() - listed > FRESH_S):
+        if listed is None or link in self._stale or link in self._renewing or (refresh and self.now() - listed > FRESH_S):
             await self._refresh(served, link)
+            if link in self._stale:
+                # It changed again while it was walked; a server that never stops changing is not waited for any longer.
+                await self._refresh(served, link)
         return link
 
     async def wake(self, session: Session, served: Served) -> None:
@@ -225,6 +233,9 @@ class Gateway:
         return await asyncio.shield(task)
 
     async def _walk(self, served: Served, link: Link) -> bool:
+        # Until the walk is done, the list that stands is not the one that the server spoke of: calls wait.
+        if link in self._stale:
+            self._renewing.add(link)
         self._stale.discard(link)
         first = not served.server.listed
         try:
@@ -232,6 +243,8 @@ class Gateway:
         except BaseException:
             self._stale.add(link)
             raise
+        finally:
+            self._renewing.discard(link)
         self._listed_at[link] = self.now()
         if differs:
             self.names.changed()
