@@ -112,13 +112,14 @@ async def test_a_terminal_inside_a_connected_client_answers_nothing(demo, home, 
     flag = ("--config", demo.ready["config"])
     client = await StdioClient.start([*earnest_cmd, "stdio", "file-ops", *flag], env=home.env, cwd=str(home.path))
     await client.open("legacy")  # so this process is a client's host, and what it starts may be a model's
-    await client.begin("tools/call", {"name": "delete", "arguments": {"file": "draft.txt"}})
+    id = await client.begin("tools/call", {"name": "delete", "arguments": {"file": "draft.txt"}})
     ask = demo.line()["ask"]
     term = at_terminal("approvals", "answer", ask["id"], "once", *flag)
     term.expect(r"Let this one call run\?")
     term.type("y")
     term.expect("E1604: answering an ask takes a person")
     assert term.end() == 1
+    await client.cancel(id)
     await client.close()
 
 
