@@ -235,11 +235,15 @@ def test_a_folders_file_is_taken_after_its_commands_were_shown_and_only_as_it_is
     for shown in (*command, "with your rights", "trust: trusted", "${env:HOME}", str(file.resolve()), "sha256 "):
         assert shown in done.shown, shown
     assert not record.events("start")
+    assert json.loads(earnest("config", "check", "--json", cwd=folder).out)["found"]["approved"] is True
+    assert earnest("probe", "gift", cwd=folder).code == 0
     after = earnest("tools", "gift", "--json", cwd=folder)
     assert after.code == 0, after.err
     assert earnest("tools", "gift").code == 2  # elsewhere it is nobody's
     file.write_text(text + "# changed\n")
     assert earnest("tools", "gift", cwd=folder).code == 2
+    assert earnest("probe", "gift", cwd=folder).code == 2
+    assert "is not approved" in earnest("config", "check", cwd=folder).out
 
 
 def test_check_reports_what_would_not_start_and_starts_nothing(home: Home, earnest: Run, scripted: Scripted) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from earnest.cli.daemon import connect, output, person
+from earnest.cli.found import approved, found_file
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.cli.target import print_json
@@ -68,11 +69,14 @@ def check(as_json: Json = False, config: Config = "") -> int:
     else:
         worse = [finding for finding in checked.findings if finding.severity is not Severity.NOTE]
         problems += [{"where": "policy", "code": f.code, "message": str(f), "remedy": ""} for f in worse]
-    found = _found(path)
+    found = found_file(path)
+    yes = found is not None and approved(found, config)
     if as_json:
-        print_json(_told(path, settings, problems, found))
+        print_json(_told(path, settings, problems, found, yes))
     else:
-        _draw_check(output(), path, settings, problems, found)
+        _draw_check(output(), path, settings, problems)
+        if found is not None:
+            _draw_lying(output(), found, yes)
     return 1 if problems else 0
 
 
@@ -128,13 +132,7 @@ def _problem(where: str, error: EarnestError) -> dict[str, str]:
     return {"where": where, "code": error.code, "message": error.message, "remedy": error.remedy}
 
 
-def _found(own: str) -> Overlay | None:
-    """The working directory's file, if it is another one than the operator's."""
-    path = os.path.join(os.getcwd(), overlays.FILE_NAME)
-    return overlays.overlay(path, os.environ) if os.path.realpath(path) != os.path.realpath(own) else None
-
-
-def _told(path: str, settings: Settings, problems: list[dict[str, str]], found: Overlay | None) -> dict[str, Any]:
+def _told(path: str, settings: Settings, problems: list[dict[str, str]], found: Overlay | None, yes: bool) -> dict[str, Any]:
     return {
         "path": path,
         "exists": bool(settings.path),
@@ -150,6 +148,7 @@ def _told(path: str, settings: Settings, problems: list[dict[str, str]], found: 
         else {
             "path": found.path,
             "sha256": found.sha256,
+            "approved": yes,
             "servers": [{"name": one.name, "launch": shown(one)} for one in found.pending],
             "ignored": list(found.ignored),
         },
@@ -160,7 +159,7 @@ def _launch(server: ServerSettings) -> str:
     return shown(server) if server.command or server.url is not None else ""
 
 
-def _draw_check(out: Terminal, path: str, settings: Settings, problems: list[dict[str, str]], found: Overlay | None) -> None:
+def _draw_check(out: Terminal, path: str, settings: Settings, problems: list[dict[str, str]]) -> None:
     out.line(path if settings.path else f"{path} (there is none; defaults hold)", "strong")
     out.line(f"  preset {settings.preset}, {len(settings.servers)} servers, {len(settings.labels)} labels")
     for name, server in settings.servers.items():
@@ -170,11 +169,19 @@ def _draw_check(out: Terminal, path: str, settings: Settings, problems: list[dic
         out.error(EarnestError(problem["code"], f"{problem['where']}: {problem['message']}", problem["remedy"]))
     if not problems:
         out.line("  all usable", "good")
-    if found is not None:
-        out.line()
-        out.line(f"{found.path} lies in this folder and only tightens, unless you approved it as it is now.")
-        if found.pending:
-            out.line(f"  Its servers: {', '.join(one.name for one in found.pending)}. See: earnest config approve")
+
+
+def _draw_lying(out: Terminal, found: Overlay, yes: bool) -> None:
+    out.line()
+    servers = ", ".join(one.name for one in found.pending)
+    if yes:
+        out.line(f"{found.path} is approved as it is now; its servers: {servers or 'none'}")
+        return
+    out.line(f"{found.path} is not approved: it only makes things stricter")
+    if servers:
+        out.line(f"  Its servers are not started: {servers}. See: earnest config approve")
+    for line in found.ignored:
+        out.line(f"  does not count: {line}", "dim")
 
 
 def _draw_found(out: Terminal, found: Overlay, whole: Settings) -> None:

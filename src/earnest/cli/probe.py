@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from earnest.cli.daemon import output
+from earnest.cli.found import approved, found_file
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.config import identity as identities
@@ -110,10 +111,12 @@ def configured(name: str, config: str) -> tuple[Settings, ServerSettings]:
     settings = reading.load(path, named, os.environ)
     server = settings.servers.get(name)
     if server is None:
-        found = overlays.overlay(os.path.join(os.getcwd(), overlays.FILE_NAME), os.environ)
-        pending = {one.name for one in found.pending} if found is not None else ()
-        if found is not None and name in pending and found.path != os.path.realpath(path):
-            raise overlays.pending_error(found, name)
+        found = found_file(path)
+        if found is not None and any(one.name == name for one in found.pending):
+            if not approved(found, config):
+                raise overlays.pending_error(found, name)
+            settings = reading.load(found.path, True, os.environ)
+            return settings, settings.servers[name]
         known = nearest(name, sorted(settings.servers)) or f"{path} configures none; `earnest probe -- COMMAND …` asks any"
         raise EarnestError("E1211", f"there is no server {name!r} in {path}", known)
     if not server.command and server.url is None:

@@ -265,9 +265,10 @@ def _source_remedies(causes: Labelled) -> list[Remedy]:
 def _pin_remedies(subject: Subject) -> list[Remedy]:
     server, tool = shlex.quote(subject.facts.server), shlex.quote(subject.facts.name)
     return [
-        Remedy("See what changed", f"earnest pins diff {server} {tool}")
-        if subject.pin is not PinState.UNSEEN
-        else Remedy("See what the tool says of itself", f"earnest explain {server}/{tool}"),
+        Remedy(
+            "See what changed" if subject.pin is not PinState.UNSEEN else "See what the tool says of itself",
+            f"earnest pins diff {server} {tool}",
+        ),
         Remedy("Then take it as it is now", f"earnest pins accept {server} {tool}"),
     ]
 
