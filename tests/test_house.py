@@ -62,7 +62,9 @@ def test_a_file_is_no_longer_than_a_room_and_a_half(path):
 
 
 def test_no_module_is_a_drawer_for_what_has_no_place():
-    named = {path: {part.removesuffix(".py") for part in path.relative_to(ROOT / "src").parts} for path in INSIDE}
+    # cli/tools.py is no drawer but the command `earnest tools`.
+    inside = [path for path in INSIDE if name(path) != "src/earnest/cli/tools.py"]
+    named = {path: {part.removesuffix(".py") for part in path.relative_to(ROOT / "src").parts} for path in inside}
     assert [name(path) for path, parts in named.items() if parts & DRAWERS] == []
 
 
