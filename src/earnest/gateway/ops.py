@@ -90,7 +90,7 @@ class Operations(Looking):
         _person(peer, "changing trust")
         app = self._app
         trust = Trust(request["trust"])
-        server = (await self._one(request, peer)).server
+        server = (await self._one(request, peer, must_run=trust is not Trust.UNTRUSTED)).server
         before = server.trust
         check_shown(server, request.get("pins"))
         if trust is not Trust.UNTRUSTED:
@@ -438,6 +438,7 @@ class Operations(Looking):
 
     async def op_token(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """The token of a named HTTP client, made where it has none: `token` itself, if one is given."""
+        _person(peer, "giving out a token")  # a client's name carries what the operator said of it
         return {"token": self._app.tokens.make(str(request["client"]), str(request.get("token") or ""))}
 
     async def op_reload(self, request: dict[str, Any], peer: ControlPeer) -> Any:

@@ -18,6 +18,7 @@ from earnest.gateway.process.application import Application, DaemonContext
 from earnest.gateway.process.arrivals import Arrival, Arrivals
 from earnest.gateway.process.control import ControlPeer
 from earnest.gateway.process.handover import LINGER_S, MAYBE, HookPeer, StdioPeer
+from earnest.gateway.process.hosts import Hosts
 from earnest.gateway.process.logs import daemon_log
 from earnest.gateway.process.reap import Children
 from earnest.shim import activate
@@ -77,6 +78,7 @@ class Daemon:
         self._log = log
         self._children = children
         self._arrivals = Arrivals(loop, listener, self._arrived, log)
+        self._known_hosts = Hosts(f"{instance}/hosts")
         self._stdio: set[StdioPeer] = set()
         self._hooks: set[HookPeer] = set()
         self._controls: set[asyncio.Task[None]] = set()
@@ -233,6 +235,8 @@ class Daemon:
             peer.close(3, "E1506: the daemon made a mistake with this client; see daemon.log.")
         else:
             peer.start()
+        if peer.who.host is not None:
+            self._known_hosts.add(peer.who.host)
 
     def _gone(self, peer: StdioPeer) -> None:
         self._stdio.discard(peer)
@@ -252,9 +256,9 @@ class Daemon:
             self._log.error("a command line's connection failed", exc_info=task.exception())
 
     def _suspects(self) -> frozenset[tuple[int, int]]:
-        """Hosts of connected clients, and our servers: what descends from them may be a model's doing."""
+        """Hosts of clients, present and past, and our servers: what descends from them may be a model's doing."""
         hosts = {peer.who.host.key for peer in self._stdio if peer.who.host is not None}
-        return frozenset(hosts) | self._children.alive
+        return frozenset(hosts) | self._known_hosts.alive | self._children.alive
 
     # operations of the process's own
 

@@ -16,7 +16,7 @@ class Children:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._boot = _boot()
+        self._boot = boot_id()
         self._alive: dict[int, int] = {}
         self._fd = -1
 
@@ -81,7 +81,8 @@ class Children:
         return found
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """What tells this boot of the machine from others: process numbers mean nothing beyond it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
             return f.read().strip()
