@@ -82,7 +82,8 @@ def test_a_port_in_use_is_one_message_and_nothing_is_left(cli, home):
             assert said.err.startswith(f"earnest: E1540: cannot listen on 127.0.0.1:{port}: the port is in use\n")
             assert len(said.err.splitlines()) == 2
     assert "No daemon runs" in cli("stop").out
-    assert "No daemon runs" in cli("stop", "--config", str(home.earnest / "demo" / "earnest.toml")).out
+    [demo] = (home.earnest / "demo").iterdir()
+    assert "No daemon runs" in cli("stop", "--config", str(demo)).out
 
 
 def test_a_running_daemon_with_another_address_is_told_not_replaced(demo, cli):
@@ -101,6 +102,19 @@ def test_a_configuration_that_changed_is_read_again(foreground, home, scripted):
     second = foreground("run", "--port", "0")
     assert [server["name"] for server in second.ready["servers"]] == ["first", "second"]
     assert second.ready["address"] == first.ready["address"] and not second.ready["demo"]
+
+
+def test_trust_that_was_given_to_another_command_is_told_and_not_taken_over(home, scripted, at_terminal, cli):
+    tools = {"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}
+    for name in ("first", "second"):
+        command, _ = scripted(tools, name)
+        home.config.write_text(f'[servers.it]\ncommand = {json.dumps(command)}\ntrust = "trusted"\n')
+        run = at_terminal("run", "--port", "0")
+        said = run.expect("ready: ")
+        assert ("it      trusted " in said) is (name == "first")
+        assert ("it: the file's trust was given to another command" in said) is (name == "second")
+    told = json.loads(cli("doctor", "--json").out)["checks"]
+    assert any(line["state"] == "problem" and "given to another command" in line["text"] for line in told)
 
 
 def test_a_server_that_cannot_start_is_named_and_the_others_serve(foreground, home, scripted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -41,7 +42,10 @@ def prepare(folder: str, data: str, in_use: Callable[[str], bool]) -> str:
 
     They start from fresh files, unless a daemon works with them already (`in_use(configuration)`).
     """
-    path = os.path.join(folder, "earnest.toml")
+    text = configuration(data)
+    # Trust in a file is bound to the commands first seen. Other commands (another Python, say) get a file, and so an
+    # instance, of their own.
+    path = os.path.join(folder, f"demo-{hashlib.sha256(text.encode()).hexdigest()[:8]}.toml")
     if in_use(path):
         return path
     for place in (os.path.dirname(folder), folder):
@@ -50,11 +54,11 @@ def prepare(folder: str, data: str, in_use: Callable[[str], bool]) -> str:
     own = os.path.join(data, "file-ops")
     os.makedirs(data, mode=0o700)
     os.mkdir(own)
-    for name, text in _FILES.items():
+    for name, content in _FILES.items():
         with open(os.path.join(own, name), "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(content)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(configuration(data))
+        file.write(text)
     return path
 
 

@@ -166,6 +166,10 @@ def daemon(at: Place) -> tuple[dict[str, Any] | None, list[Found]]:
     if status["receipts_problem"]:
         text = f"receipts cannot be written, so no call goes out: {status['receipts_problem']}"
         found.append(Found("daemon", "problem", text, "Free space, or mend the folder; calls go on by themselves."))
+    for server in status["servers"]:
+        if server["trust_source"].startswith("the file's trust was given to another"):
+            remedy = f"`earnest trust {server['name']} --trusted` gives it to this one, after showing it."
+            found.append(Found(f"server {server['name']}", "problem", server["trust_source"], remedy))
     if status["waiting"]:
         text = f"{_count(status['waiting'], 'call')} waiting for you"
         found.append(Found("daemon", "note", text, "`earnest approvals` shows and answers them."))

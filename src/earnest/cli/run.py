@@ -127,6 +127,7 @@ def server_facts(name: str, found: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "trust": line["trust"],
+        "trust_source": line["trust_source"],
         "display": line["display"],
         "tools": len(found["tools"]),
         "waiting_pins": sum(tool["pin_state"] != "holds" for tool in found["tools"]),
@@ -162,6 +163,10 @@ def show(terminal: Terminal, opened: Opened, servers: dict[str, dict[str, Any]],
     if facts:
         rows = [(f["name"], f.get("trust", "-"), str(f.get("tools", "-")), known(f)) for f in facts]
         terminal.table(("server", "trust", "tools", "known"), rows)
+        for f in facts:
+            if f.get("trust_source", "").startswith("the file's trust was given to another"):
+                terminal.line(f"{f['name']}: {f['trust_source']}", "warn")
+                terminal.line(f"  `earnest trust {f['name']} --trusted{opened.flag}` gives it to this one.")
     else:
         terminal.line(f"No servers in {opened.config}.")
         terminal.line("Those of your clients come through `earnest stdio` (see `earnest init`).")
