@@ -124,6 +124,27 @@ def test_a_server_that_only_a_client_names_is_trusted_by_its_command(earnest: Ru
     assert json.loads(earnest("tools", "other", "--json", "--", *command, "more").out)["server"]["trust"] == "untrusted"
 
 
+def test_of_two_servers_of_one_name_neither_is_guessed(earnest: Run, person: Person, scripted: Scripted) -> None:
+    first, _ = scripted({"tools": [READ]}, "first")
+    second, _ = scripted({"tools": [READ]}, "second")
+    for command in (first, second):
+        assert earnest("tools", "mine", "--", *command).code == 0
+    asked = person("trust", "mine", "--trusted", answers=["y"])
+    assert asked.code == 2 and "E1612" in asked.shown
+    assert first[-1] in asked.shown and second[-1] in asked.shown
+    wanted = json.loads(earnest("tools", "mine", "--json", "--", *second).out)["server"]["identity"]
+    assert person("trust", "mine", "--trusted", "--identity", wanted, answers=["y"]).code == 0
+    assert json.loads(earnest("tools", "mine", "--json", "--", *first).out)["server"]["trust"] == "untrusted"
+    assert json.loads(earnest("tools", "mine", "--json", "--", *second).out)["server"]["trust"] == "trusted"
+
+
+def test_a_server_that_fails_can_be_trusted_less_and_not_more(home: Home, earnest: Run, person: Person) -> None:
+    home.config.write_text('[servers.books]\ncommand = ["false"]\ntrust = "trusted"\n')
+    assert person("trust", "books", "--verified", answers=["y"]).code == 3
+    assert person("trust", "books", "--untrusted", answers=["y"]).code == 0
+    assert "untrusted, from: store, stricter than the file" in person("trust", "books", "--untrusted", answers=["n"]).shown
+
+
 def test_tools_that_changed_while_they_were_shown_are_not_trusted(home: Home, books: Callable[..., list[str]]) -> None:
     books(READ)
     control = connect_control(home.env, start=True)

@@ -117,9 +117,11 @@ class Looking:
                 raise error
         return found
 
-    async def _one(self, request: dict[str, Any], peer: ControlPeer) -> Served:
-        """The one server meant. Raises E1612 where several go by that name: nothing is changed by guessing."""
-        found = {served.server.identity: served for served in reversed(await self._look(request, peer))}
+    async def _one(self, request: dict[str, Any], peer: ControlPeer, *, must_run: bool = True) -> Served:
+        """The one server meant; one that fails raises, unless it need not run. Raises E1612 where several go by that name:
+        nothing is changed by guessing."""
+        ready = await self._look(request, peer) if must_run else [served for served, _ in await self._open(request, peer)]
+        found = {served.server.identity: served for served in reversed(ready)}
         if len(found) > 1:
             lines = "\n".join(f"--identity {key}   {served.server.display}" for key, served in found.items())
             raise EarnestError("E1612", f"{len(found)} servers go by the name {request['server']!r}", f"Say which:\n{lines}")
@@ -281,7 +283,9 @@ class Looking:
         """All that is trusted where a server is: its exact command, package, version, artefact, every tool with claims and
         offered pin, and, for `trust` given, what would be decided of a call with no arguments before and after; `decided`: the
         same for every trust there is."""
-        served = await self._one({**request, "refresh": True}, peer)
+        # Believing a server less must work also when it does not.
+        less = request.get("trust") == Trust.UNTRUSTED.value
+        served = await self._one({**request, "refresh": True}, peer, must_run=not less)
         server = served.server
         catalogs = self._app.gateway.overlays.get(self._overlay(peer), self._app.gateway.catalogs)
         identity = catalogs.identity(server)
