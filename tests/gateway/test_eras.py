@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.live import Start, names, reader, text_of
+from gateway.live import names, reader, text_of
 
 LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 ODD = '{"x" : 1.10,"big":123456789012345678901234567890, "e":1E5,"u":"\\u00e9","list": [ ]}'
@@ -79,7 +79,7 @@ async def test_a_server_may_answer_with_any_version_that_is_known(gateway, scrip
     ],
 )
 async def test_a_server_that_cannot_be_opened_is_told_in_one_clear_line(gateway, scripted, era, script, word):
-    table, record = pipe(scripted, script)
+    table, _ = pipe(scripted, script)
     live = await gateway({"one": {**table, "timeout": 0.7}})
     client = live.client("/s/one/mcp")
     answer = await client.open(era)

@@ -23,6 +23,10 @@ PREFIX: Final = names.client_prefix("earnest")
 """What clients put before each tool of a server they know as `earnest`; its length counts."""
 
 
+MAX_TASKS: Final = 10_000
+"""Tasks of one session that are remembered; later ones cannot be asked for on a route of several servers."""
+
+
 class _Known:
     """What one session has learnt of the servers of its route."""
 
@@ -111,7 +115,9 @@ class Names:
     def task(self, session: Session, served: Served, task_id: str) -> None:
         """A server made a task for this session."""
         known = self._known.setdefault(session, _Known())
-        if len(known.tasks) < 10_000:
+        if known.tasks.get(task_id, served.name) != served.name:
+            known.tasks[task_id] = ""  # two servers gave it: whose task is meant cannot be said
+        elif len(known.tasks) < MAX_TASKS:
             known.tasks[task_id] = served.name
 
     def relabelled(self, session: Session, served: Served, method: str, item: bytes) -> bytes:
@@ -133,7 +139,7 @@ class Names:
         if kind == "task":
             known = self._known.get(session)
             server = known.tasks.get(name) if known is not None else None
-            return (server, name) if server is not None else None
+            return (server, name) if server else None
         if kind == "prompt":
             return self._prompts(session).back.get(name)
         if kind == "resource":
