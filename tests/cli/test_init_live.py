@@ -22,8 +22,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from conftest import ROOT, Finished, Home, ScriptedHttp
+from earnest.core.errors import EarnestError
 from earnest.gateway.process.control import connect_control
-from servers.client import HttpClient
+from servers.client import HttpClient, StdioClient
 from servers.record import Record
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX systems")
@@ -141,14 +142,16 @@ def at_terminal(
         os.close(master)
 
 
-async def tools_of(entry: Mapping[str, Any], env: Mapping[str, str], cwd: Path) -> tuple[dict[str, Any], Any]:
-    """What a client sees of the server it starts from its file, and the answer to a call."""
+async def tools_of(
+    entry: Mapping[str, Any], env: Mapping[str, str], cwd: Path, *, calls: bool = True
+) -> tuple[dict[str, Any], Any]:
+    """What a client sees of the server it starts from its file, and the answer to a call, if it `calls`."""
     parameters = StdioServerParameters(
         command=entry["command"], args=entry["args"], env={**env, **entry.get("env", {})}, cwd=cwd
     )
     async with asyncio.timeout(30), Client(stdio_client(parameters), cache=None) as client:
         listed = await client.list_tools()
-        answer = await client.call_tool("look", {"at": "me"})
+        answer = await client.call_tool("look", {"at": "me"}) if calls else None
         return {tool.name: tool for tool in listed.tools}, answer
 
 
@@ -295,3 +298,40 @@ def test_of_two_candidates_for_claude_desktop_none_is_written(
     assert done.code == 2 and "E1017" in done.out and str(packaged) in done.out
     assert me.digests()["claude-desktop"] == before["claude-desktop"] and "stdio" not in packaged.read_text()
     assert me.digests()["gemini-cli"] != before["gemini-cli"], "the other clients go on"
+
+
+async def test_a_terminal_that_a_client_has_opened_gives_out_neither_trust_nor_tokens(
+    person: tuple[Person, Record, ScriptedHttp], earnest_cmd: list[str]
+) -> None:
+    me, _, _ = person
+    before = me.digests()
+    files = me.entry("gemini-cli", "mcpServers", "files")
+    client = await StdioClient.start([*earnest_cmd, "stdio", "x", "--", files["command"], *files["args"]], env=me.env)
+    try:
+        await client.open()
+        # This process is the client's host now, so what it starts may have been typed by a model.
+        yes = ["y", "t"]
+        init = [*earnest_cmd, "init", "--client"]
+        code, shown = at_terminal([*init, "cursor"], me.env, me.home.path, lambda q: yes[not q.startswith("Write")])
+        assert code == 1 and "E1604" in shown and me.digests() == before
+        code, shown = at_terminal([*init, "gemini-cli"], me.env, me.home.path, lambda q: yes[not q.startswith("Write")])
+        assert code == 0 and "E1604: changing trust" in shown
+        tools, _ = await tools_of(me.entry("gemini-cli", "mcpServers", "files"), me.env, me.home.path, calls=False)
+        assert tools["look"].annotations.read_only_hint is False
+    finally:
+        await client.close()
+
+
+def test_a_daemon_that_runs_already_learns_the_new_servers(
+    person: tuple[Person, Record, ScriptedHttp], earnest_cmd: list[str], run_bounded: Callable[..., Finished]
+) -> None:
+    me, _, _ = person
+    control = connect_control(me.env)
+    assert control is not None
+    with control:
+        with pytest.raises(EarnestError, match="no server 'web'"):
+            control.call("tools", server="web")
+        done = run_bounded([*earnest_cmd, "init", "--yes", "--client", "cursor"], me.env, cwd=me.home.path)
+        assert done.code == 0, done
+        (found,) = control.call("tools", server="web")
+        assert found["server"]["trust"] == "untrusted" and [tool["name"] for tool in found["tools"]] == ["look", "erase"]

@@ -119,13 +119,15 @@ def run_init(
 
 
 def _configure(around: Surroundings, plan: Plan, hooks: Hooks) -> None:
-    """Configuration first: a client must never point at a server or bring a token that earnest does not know."""
-    starting.make_first(around.config)
-    if plan.remote:
-        starting.add_servers(plan.servers_path, plan.remote)
+    """Tokens and configuration first: a client must never bring a token, or point at a server, that earnest does not know."""
+    made = starting.make_first(around.config)
     remote = [change.file.client for _, change in plan.changes if any(entry.kind == "http" for entry, _ in change.names)]
     if remote and hooks.commit is not None:
         hooks.commit(tuple(dict.fromkeys(remote)))
+    if plan.remote:
+        starting.add_servers(plan.servers_path, plan.remote)
+    if (made or plan.remote) and hooks.reload is not None:
+        hooks.reload()
 
 
 def run_undo(

@@ -49,6 +49,7 @@ def hooks(around: Surroundings, config: str) -> Hooks:
         needs_oauth=asked.needs_oauth,
         missing=asked.missing,
         commit=asked.commit,
+        reload=asked.reload,
         forwards_headers=True,
     )
 
@@ -79,16 +80,20 @@ class _Asked:
         return Listener(self._address, self._tokens[client])
 
     def commit(self, clients: Iterable[str]) -> None:
-        """Make these clients' tokens count, in a daemon that has read the configuration as it is now."""
-        control = self._connect(start=False)
-        running = control is not None
-        with control or self._started() as daemon:
-            if running:
-                daemon.call("reload")
+        """Make these clients' tokens count. Raises E1604 where an MCP client or server has started this: whoever holds a token
+        is taken for that client."""
+        with self._started() as daemon:
             for client in clients:
                 token = daemon.call("token", client=client, token=self._tokens[client])["token"]
                 if token != self._tokens[client]:
                     raise EarnestError("E1013", f"{client} was given another token meanwhile", "Run `earnest init` again.")
+
+    def reload(self) -> None:
+        """Let a daemon that runs read the configuration again."""
+        control = self._connect(start=False)
+        if control is not None:
+            with control:
+                control.call("reload")
 
     def _started(self) -> Control:
         control = self._connect()

@@ -57,8 +57,8 @@ class Hooks(msgspec.Struct, frozen=True):
     `claims(name, entry)`: what a server claims (starts it: only called after a yes). `set_trust(name, entry, trust)`: keep a
     person's answer to what was shown. `listener(client)`: the HTTP listener and the client's token. `needs_oauth(url)`: whether
     a server asks for OAuth; None where that cannot be told. `missing(entry)`: why a local server cannot be started, or empty.
-    `commit(clients)`: called after the yes and before any client's file is written, with the clients that get a token: from
-    then on it counts, and the daemon knows the servers that were added.
+    `commit(clients)`: called after the yes and before any server or client is written, with the clients that get a token:
+    from then on it counts. `reload()`: called when the configuration has changed and before any client's file has.
     `forwards_headers`: the gateway passes a client's own headers on (`forward_headers`) and takes its token from
     `X-Earnest-Token` as well; without, a remote server with headers stays with its client, since it would lose them.
     """
@@ -69,6 +69,7 @@ class Hooks(msgspec.Struct, frozen=True):
     needs_oauth: Callable[[str], bool | None] | None = None
     missing: Callable[[Entry], str] | None = None
     commit: Callable[[Sequence[str]], None] | None = None
+    reload: Callable[[], None] | None = None
     forwards_headers: bool = False
 
 
