@@ -101,7 +101,7 @@ async def _tools(session: Session) -> dict[str, bytes]:
             if not tool.definition or (tool.state is PinState.UNSEEN and not tool.offered):
                 hidden["not served: its definition cannot be read in one way"] += 1
                 continue
-            reason = session.hidden(served, tool) or _unfit(session, served, tool)
+            reason = session.hidden(served, tool)
             if reason:
                 hidden[reason] += 1
                 continue
@@ -220,7 +220,7 @@ def declared(tool: Tool | None) -> tuple[headers.Declared, ...]:
     return headers.declared(canonical.members(tool.definition).get("inputSchema", b"{}"))
 
 
-def _unfit(session: Session, served: Served, tool: Tool) -> str:
+def unfit(session: Session, served: Served, tool: Tool) -> str:
     """Why a tool cannot be served over HTTP, to this client or by its server; empty for nearly all."""
     if b"x-mcp-header" not in tool.definition or not (session.over_http or served.launch.url):
         return ""

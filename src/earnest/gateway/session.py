@@ -252,7 +252,7 @@ class Session:
 
     def hidden(self, served: Served, tool: Tool) -> str:
         """Why a tool is not in this session's view, or empty."""
-        return self.gateway.views.hidden(self.route, served.server, tool)
+        return self.gateway.views.hidden(self.route, served.server, tool) or lists.unfit(self, served, tool)
 
     def key_for(self, meta: Mapping[str, bytes]) -> Key:
         """The conversation a request belongs to. A handle is the client's word: it can only narrow below the client's key, and
