@@ -1,6 +1,6 @@
 """What a call over pipes costs on its way: earnest (shim and daemon) beside a relay that only moves bytes, and no relay.
 
-    python bench/relay_stdio.py [--calls 4000] [--rounds 3] [--bytes 200]
+    python bench/relay_stdio.py [--calls 4000] [--rounds 3] [--bytes 200] [--spaced]
 
 Each round runs every way once, at depth 1 and at depth 16, so that a machine whose speed drifts treats them alike. `cpu` is
 user and system time in microseconds a call of what stands between client and server (the daemon, the shim and its threads; the
@@ -33,7 +33,7 @@ answers = {
     "tools/list": {"tools": [tool]},
     "tools/call": {"content": [{"type": "text", "text": "x" * SIZE}]},
 }
-raw = {name: json.dumps(value).encode() for name, value in answers.items()}
+raw = {name: json.dumps(value, separators=(",", ":")).encode() for name, value in answers.items()}
 while line := read():
     asked = json.loads(line)
     if "id" in asked and asked.get("method") in raw:
@@ -70,7 +70,8 @@ uvloop.run(main())
 class Way:
     """A client on some way to the server. `between`: the processes whose time counts."""
 
-    def __init__(self, command: list[str], env: dict[str, str], cwd: str) -> None:
+    def __init__(self, command: list[str], env: dict[str, str], cwd: str, separators: tuple[str, str]) -> None:
+        self._separators = separators
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env, cwd=cwd)
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -85,7 +86,8 @@ class Way:
 
     def _request(self, method: str, params: object) -> bytes:
         self._id += 1
-        return json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode() + b"\n"
+        asked = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
+        return json.dumps(asked, separators=self._separators).encode() + b"\n"
 
     def _send(self, data: bytes) -> None:
         while data:
@@ -129,8 +131,9 @@ class Way:
 
 
 @contextmanager
-def ways(folder: str, size: int) -> Iterator[dict[str, Way]]:
+def ways(folder: str, size: int, spaced: bool) -> Iterator[dict[str, Way]]:
     """All ways, opened and warm."""
+    separators = (", ", ": ") if spaced else (",", ":")
     at = Path(folder)
     (at / "server.py").write_text(SERVER.replace("SIZE", str(size)))
     (at / "relay.py").write_text(RELAY)
@@ -140,9 +143,9 @@ def ways(folder: str, size: int) -> Iterator[dict[str, Way]]:
     config.parent.mkdir(parents=True)
     config.write_text(f'[servers.bench]\ncommand = {json.dumps(server)}\ntrust = "trusted"\n')
     found = {
-        "direct": Way(server, env, folder),
-        "relay": Way([sys.executable, str(at / "relay.py"), *server], env, folder),
-        "earnest": Way([sys.executable, "-m", "earnest", "stdio", "bench"], env, folder),
+        "direct": Way(server, env, folder, separators),
+        "relay": Way([sys.executable, str(at / "relay.py"), *server], env, folder, separators),
+        "earnest": Way([sys.executable, "-m", "earnest", "stdio", "bench"], env, folder, separators),
     }
     found["relay"].between = [found["relay"].process.pid]
     started = (at / "e" / "default" / "daemon.log").read_text()
@@ -162,10 +165,11 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bytes", type=int, default=200)
+    parser.add_argument("--spaced", action="store_true", help="requests with spaces after commas, as few clients write them")
     given = parser.parse_args()
     cpu: dict[str, dict[str, list[float]]] = {}
     p50: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="e-") as folder, ways(folder, given.bytes) as found:
+    with tempfile.TemporaryDirectory(prefix="e-") as folder, ways(folder, given.bytes, given.spaced) as found:
         for _ in range(given.rounds):
             for depth in (1, 16):
                 for name, way in found.items():
