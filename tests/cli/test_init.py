@@ -183,6 +183,21 @@ def test_after_a_yes_each_server_is_shown_with_its_claims_and_trust_is_asked(hom
     assert "\x1b" not in home.out.getvalue() and "read<U+001B>[2J" in home.out.getvalue()
 
 
+def test_more_tools_than_a_client_offers_its_model_are_told(home: Home) -> None:
+    rows = tuple((f"t{i}", "read-only") for i in range(21))
+    hooks = Hooks(
+        claims=lambda name, entry: Claims(("tool", "claims"), rows), set_trust=lambda n, e, t: None, listener=LISTENER.listener
+    )
+    assert home.run("y\n\n\n\n", hooks) == 0
+    assert "at most 40 tools" not in home.out.getvalue()
+    home.run(undo=True, yes=True)
+    assert (
+        home.run("y\n\n\n\n", Hooks(**{f: getattr(hooks, f) for f in hooks.__struct_fields__} | {"forwards_headers": True}))
+        == 0
+    )
+    assert "Cursor offers its model at most 40 tools, and its servers have 42: 2 would be missing" in home.out.getvalue()
+
+
 def test_no_server_is_asked_for_its_claims_before_the_yes(home: Home) -> None:
     def claims(name: str, entry: Entry) -> Claims:
         raise AssertionError("started before consent")

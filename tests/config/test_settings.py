@@ -230,6 +230,19 @@ def test_policy_and_includes_are_found_beside_the_file(tmp_path: Path) -> None:
         load(str(path), True, {})
 
 
+def test_the_digest_changes_with_every_file_that_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "earnest.toml"
+    path.write_text('include = ["servers.toml"]\npolicy = "policy.toml"\n')
+    seen = set()
+    for servers in ("", "[servers.a]\ncommand = ['x']\n"):
+        for policy in ("", "deny = ['a/*']\n"):
+            (tmp_path / "servers.toml").write_text(servers)
+            (tmp_path / "policy.toml").write_text(policy)
+            seen.add(load(str(path), True, {}).sha256)
+            assert load(str(path), True, {}).sha256 in seen
+    assert len(seen) == 4
+
+
 def test_reading_leaves_no_secret_in_representations() -> None:
     text = repr(read("[servers.a]\ncommand=['x']\nenv = { T = 'hunter2' }\n"))
     assert "hunter2" not in text

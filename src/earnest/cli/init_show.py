@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from earnest.cli.init_plan import Hooks, Plan, Surroundings
 from earnest.cli.style import Terminal
 from earnest.config.clients.changes import Change, Undo
 from earnest.config.clients.dialect import Dialect, Entry
-from earnest.config.clients.registry import client
+from earnest.config.clients.registry import client, over_limit
 from earnest.config.clients.shown import diff_texts
 from earnest.core.errors import EarnestError
 from earnest.core.profile import Trust
@@ -89,6 +89,7 @@ def trust_each(terminal: Terminal, plan: Plan, written: Sequence[Change], hooks:
     if hooks.set_trust is None:
         return
     done: set[str] = set()
+    counts: dict[str, int] = {}
     for change in written:
         for entry, name in change.names:
             if name in done:
@@ -103,6 +104,7 @@ def trust_each(terminal: Terminal, plan: Plan, written: Sequence[Change], hooks:
                     terminal.error(error)
                     continue
                 terminal.table(seen.headers, seen.rows)
+                counts[name] = len(seen.rows)
                 for line in seen.prompts:
                     terminal.line(f"  {line}")
             choices = {"u": "untrusted", "v": "verified", "t": "trusted"}
@@ -112,6 +114,17 @@ def trust_each(terminal: Terminal, plan: Plan, written: Sequence[Change], hooks:
                     hooks.set_trust(name, entry, Trust(choices[answer]))
                 except EarnestError as error:
                     terminal.error(error)
+    _too_many(terminal, plan, counts)
+
+
+def _too_many(terminal: Terminal, plan: Plan, counts: Mapping[str, int]) -> None:
+    """Name the clients that would not offer their model all the tools that were just seen."""
+    for name_of in dict.fromkeys(item.client for item in plan.found):
+        names = {item.name for item in plan.found if item.client == name_of and not item.entry.disabled}
+        warning = over_limit(client(name_of), sum(counts.get(name, 0) for name in names))
+        if warning:
+            terminal.line()
+            terminal.line(warning, "warn")
 
 
 def undone(terminal: Terminal, found: Sequence[tuple[Dialect, Undo]], errors: Sequence[EarnestError]) -> None:

@@ -55,9 +55,9 @@ class PolicyText(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """All of earnest.toml. `path` is empty where there is no file, `sha256` is of its bytes. `folder` is
-    where relative paths start from. `trust_caps`: servers that a found file trusts less than the operator
-    does."""
+    """All of earnest.toml. `path` is empty where there is no file; `sha256` is of its bytes, and changes as
+    well with every file that it includes or names as its policy. `folder` is where relative paths start
+    from. `trust_caps`: servers that a found file trusts less than the operator does."""
 
     path: str = ""
     folder: str = ""
@@ -103,8 +103,11 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
     folder = os.path.dirname(os.path.abspath(path))
     servers = _all(top, "servers", sections.server)
     includes = tuple(_join(folder, name, env) for name in top.texts("include"))
+    digest = hashlib.sha256(data)
     for include in includes:
-        included = _included(include)
+        beside = read(include, missing_is_error=True) or b""
+        digest.update(hashlib.sha256(beside).digest())
+        included = _included(include, beside)
         for double in servers.keys() & included.keys():
             raise EarnestError(
                 "E1006",
@@ -113,10 +116,14 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
             )
         servers |= included
     views = _all(top, "views", sections.view)
+    policies = policy_text(top, folder, env)
+    for policy in policies:
+        if policy.path != path:
+            digest.update(hashlib.sha256(policy.data).digest())
     settings = Settings(
         path=path,
         folder=folder,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=digest.hexdigest(),
         servers=servers,
         labels=tuple(_all(top, "labels", sections.tool_labels).values()),
         clients=_all(top, "clients", sections.client),
@@ -126,7 +133,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         receipts=_one(top, "receipts", sections.receipts, Receipts()),
         views=views,
         preset=top.choice("preset", PRESETS, "balanced"),
-        policies=policy_text(top, folder, env),
+        policies=policies,
         includes=includes,
     )
     top.finish()
@@ -173,9 +180,8 @@ def read(path: str, *, missing_is_error: bool) -> bytes | None:
     return file.data
 
 
-def _included(path: str) -> dict[str, ServerSettings]:
+def _included(path: str, data: bytes) -> dict[str, ServerSettings]:
     """The servers of an included file, which may hold nothing else."""
-    data = read(path, missing_is_error=True) or b""
     top = Table(Source(path, data), toml_ranges.scan(path, data), "")
     servers = _all(top, "servers", sections.server)
     for member in top.node.members:
