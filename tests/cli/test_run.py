@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import time
 
 import pytest
 
@@ -78,7 +80,7 @@ def test_a_port_in_use_is_one_message_and_nothing_is_left(cli, home):
         port = taken.getsockname()[1]
         for words in (("run", "--demo"), ("serve",)):
             said = cli(*words, "--port", str(port))
-            assert (said.code, said.out) == (2, "")
+            assert (said.code, said.out) == (2, ""), said.err
             assert said.err.startswith(f"earnest: E1540: cannot listen on 127.0.0.1:{port}: the port is in use\n")
             assert len(said.err.splitlines()) == 2
     assert "No daemon runs" in cli("stop").out
@@ -141,13 +143,6 @@ def test_what_a_person_reads_has_the_address_and_how_to_point_a_client_at_it(hom
     assert run.end() == 0
 
 
-def test_the_token_stays_out_of_logs(home, earnest_cmd, cli, foreground):
-    serve = foreground("serve", "--port", "0")
-    with open(serve.ready["token_file"]) as file:
-        token = file.read().strip()
-    assert token not in json.dumps(serve.ready)
-
-
 def _objects(text):
     found, lines = [], []
     for line in text.split("\n"):
@@ -157,3 +152,26 @@ def _objects(text):
             found.append("\n".join(lines))
             lines = []
     return found
+
+
+def test_a_signal_while_it_starts_leaves_no_daemon(home, earnest_cmd, cli):
+    process = subprocess.Popen(
+        [*earnest_cmd, "serve", "--port", "0"], env=home.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lock = home.earnest / "default" / "lock"
+    while not lock.exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    assert "No daemon runs" in cli("stop").out
+
+
+def test_serve_prints_plain_lines_for_a_log(home, earnest_cmd):
+    process = subprocess.Popen([*earnest_cmd, "serve", "--port", "0"], env=home.env, stdout=subprocess.PIPE, text=True)
+    lines = [process.stdout.readline() for _ in range(3)]
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=20)
+    token = (home.earnest / "default" / "token").read_text().strip()
+    assert lines[0] == "0 servers: none\n" and lines[2].startswith("ready: http://127.0.0.1:")
+    assert token not in "".join([*lines, rest]) and rest == "The daemon has ended.\n" and process.returncode == 0

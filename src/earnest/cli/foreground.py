@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from queue import SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+import earnest
 from earnest.cli.daemon import connect, instance, running
 from earnest.config.settings import load
 from earnest.core.errors import EarnestError
 from earnest.shim import paths
 
+T = TypeVar("T")
+
 
 class Told(Exception):
-    """SIGINT or SIGTERM came."""
+    """SIGINT or SIGTERM came; the message names it."""
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -40,19 +46,72 @@ class Opened(msgspec.Struct, frozen=True):
         return f" --config {self.config}" if self.named else ""
 
 
-@contextmanager
-def until_told() -> Iterator[None]:
-    """Raises `Told` inside for SIGINT and SIGTERM."""
+class Signals:
+    """SIGINT and SIGTERM, told in order and never inside other code.
 
-    def told(number: int, _: FrameType | None) -> None:
-        raise Told(signal.Signals(number).name)
+    A handler that raises may do so anywhere, within a fork or a finalizer too, where what it raises is lost. Here it only
+    notes the signal, and the main thread raises `Told` where it waits: in `during`, `hold` and `check`.
+    """
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self._news: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self._told = ""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._told = signal.Signals(number).name
+        self._news.put(("told", self._told))
+
+    def check(self) -> None:
+        """Raises `Told` if a signal came."""
+        if self._told:
+            raise Told(self._told)
+
+    def during(self, work: Callable[[], T]) -> T:
+        """What `work` gives, done in a thread of its own; raises `Told` without waiting for it when a signal comes."""
+
+        def run() -> None:
+            try:
+                self._news.put(("done", work()))
+            except BaseException as error:
+                self._news.put(("failed", error))
+
+        threading.Thread(target=run, daemon=True).start()
+        result: T = self._next()
+        return result
+
+    def hold(self, opened: Opened, ready: Callable[[], None], asked: Callable[[dict[str, Any]], None]) -> None:
+        """Hold the daemon until a signal comes, and hand on each ask. `ready` is called once all is set up."""
+        with connect(opened.config if opened.named else "") as control:
+
+            def listen() -> None:
+                try:
+                    for ask in control.stream("hold"):
+                        self._news.put(("done", ask))
+                except Exception as error:
+                    self._news.put(("failed", error))
+
+            threading.Thread(target=listen, daemon=True).start()
+            ready()
+            while True:
+                asked(self._next())
+
+    def _next(self) -> Any:
+        self.check()
+        kind, value = self._news.get()
+        if kind == "failed":
+            raise value
+        self.check()
+        return value
 
 
 def open_listener(config: str, host: str | None, port: int | None) -> Opened:
@@ -116,19 +175,11 @@ def look(config: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def hold(opened: Opened, ready: Callable[[], None], asked: Callable[[dict[str, Any]], None]) -> None:
-    """Hold the daemon until told to end, and hand on each ask. `ready` is called once it is held."""
-    with connect(opened.config if opened.named else "") as control:
-        ready()
-        for ask in control.stream("hold"):
-            asked(ask)
-
-
 def program() -> str:
-    """How a client's configuration starts earnest: the script that was started, where it was one."""
-    own = os.path.abspath(sys.argv[0])
+    """How a client's configuration starts earnest: the script beside this interpreter, a checkout's, or the one on the PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "earnest")
-    for path in (own if os.path.basename(own) == "earnest" else "", beside):
-        if path and os.access(path, os.X_OK):
+    checkout = os.path.join(os.path.dirname(os.path.abspath(earnest.__file__)), "..", "..", "bin", "earnest")
+    for path in (beside, os.path.normpath(checkout)):
+        if os.access(path, os.X_OK):
             return path
-    return "earnest"
+    return shutil.which("earnest") or "earnest"

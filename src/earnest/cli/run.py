@@ -12,7 +12,7 @@ import typer
 
 from earnest.cli.daemon import output, running
 from earnest.cli.demo_home import data_folder, prepare
-from earnest.cli.foreground import Opened, Told, close_listener, hold, look, open_listener, program, until_told
+from earnest.cli.foreground import Opened, Signals, Told, close_listener, look, open_listener, program
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.core.errors import EarnestError
@@ -40,21 +40,19 @@ def run(config: Config = "", host: Host = None, port: Port = None, demo: _Demo =
     if demo:
         config = prepare(os.path.join(paths.home(os.environ), "demo"), data_folder(os.environ), _in_use)
     terminal = output()
-    ended = ""
-    with until_told():
+    with Signals() as signals:
+        opened = open_listener(config, host, port)
         try:
-            opened = open_listener(config, host, port)
-        except Told as told:
-            return _ended(terminal, as_json, f"{told}", "")
-        try:
-            servers = look(config, opened.servers)
+            servers = signals.during(lambda: look(config, opened.servers))
             if as_json:
-                hold(opened, lambda: print_line(ready_facts(opened, servers, demo)), lambda ask: print_line({"ask": ask}))
+                signals.hold(
+                    opened, lambda: print_line(ready_facts(opened, servers, demo)), lambda ask: print_line({"ask": ask})
+                )
             else:
-                hold(opened, lambda: show(terminal, opened, servers, demo), lambda ask: tell(terminal, opened, ask))
+                signals.hold(opened, lambda: show(terminal, opened, servers, demo), lambda ask: tell(terminal, opened, ask))
         except Told as told:
             ended = str(told)
-    return _ended(terminal, as_json, ended, close_listener(config))
+        return _ended(terminal, as_json, ended, close_listener(config))
 
 
 def _nothing(config: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from earnest.cli.daemon import output
-from earnest.cli.foreground import Told, close_listener, hold, open_listener, until_told
+from earnest.cli.foreground import Signals, Told, close_listener, open_listener
 from earnest.cli.options import Config, Json
 from earnest.cli.run import Host, Port, print_line
 
@@ -23,12 +23,8 @@ def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Js
       earnest serve --host 0.0.0.0                        for other machines; put TLS in front
     """
     terminal = output()
-    ended = ""
-    with until_told():
-        try:
-            opened = open_listener(config, host, port)
-        except Told as told:
-            return _end(as_json, str(told), "")
+    with Signals() as signals:
+        opened = open_listener(config, host, port)
 
         def ready() -> None:
             if as_json:
@@ -46,10 +42,10 @@ def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Js
                 terminal.line(f"asked: {ask['id']} {ask['server']}/{ask['tool']}")
 
         try:
-            hold(opened, ready, asked)
+            signals.hold(opened, ready, asked)
         except Told as told:
             ended = str(told)
-    return _end(as_json, ended, close_listener(config))
+        return _end(as_json, ended, close_listener(config))
 
 
 def _end(as_json: bool, signal: str, text: str) -> int:

@@ -6,6 +6,7 @@ it.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -120,7 +121,9 @@ class Control:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection, and with it what runs for it."""
+        """Ends the connection, and with it what runs for it; a thread that reads from it hears the end of file."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
         self._file.close()
         self._sock.close()
 
