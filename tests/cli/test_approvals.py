@@ -1,6 +1,8 @@
 """`earnest approvals`: at a terminal, and where there is none."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import time
@@ -88,6 +90,19 @@ def test_without_a_terminal_nothing_is_answered(waiting, cli, draft):
     assert (said.code, said.out) == (2, "") and "E1610" in said.err and "a model can run commands too" in said.err
     assert cli("approvals", *flag, input="o\n").out.count("\n") == 2  # listed, not asked
     assert not call.done() and draft.exists()
+
+
+def test_an_answer_that_is_piped_in_counts_for_nothing_though_a_screen_is_there(waiting, home, earnest_cmd, draft):
+    call, ask, flag = waiting
+    own, other = pty.openpty()
+    done = subprocess.run(
+        [*earnest_cmd, "approvals", "answer", ask["id"], "once", *flag],
+        env=home.env, input=b"y\n", stdout=other, stderr=other, timeout=20,
+    )  # fmt: skip
+    said = os.read(own, 65536).decode()
+    os.close(own)
+    os.close(other)
+    assert done.returncode == 2 and "E1610" in said and not call.done() and draft.exists()
 
 
 def test_one_call_is_answered_after_it_was_shown_and_confirmed(waiting, at_terminal, draft, tmp_path):

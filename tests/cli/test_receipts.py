@@ -94,9 +94,22 @@ def test_a_record_that_was_tampered_with_is_told_with_where(after_calls, cli, de
     file.write_bytes(b"".join(rows))
     said = cli("receipts", "verify", *after_calls)
     assert said.code == 1 and "NOT whole" in said.out and f"  {kind}: " in said.out, said.out
-    told = json.loads(cli("receipts", "verify", "--json", *after_calls).out)
-    assert not told["intact"] and kind in {finding["kind"] for finding in told["writers"][0]["findings"]}
+    as_json = cli("receipts", "verify", "--json", *after_calls)
+    told = json.loads(as_json.out)
+    assert as_json.code == 1 and not told["intact"] and kind in {finding["kind"] for finding in told["writers"][0]["findings"]}
     assert all(finding["first"] for finding in told["writers"][0]["findings"])
+
+
+def test_what_the_store_noted_counts_where_the_checkpoints_are_gone_too(after_calls, cli, demo, home):
+    demo.end()
+    folder = next(home.earnest.glob("c-*/receipts"))
+    [file] = [path for path in folder.iterdir() if path.suffix == ".jsonl"]
+    for path in folder.iterdir():
+        if path != file:
+            path.unlink()
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    said = cli("receipts", "verify", *after_calls)
+    assert said.code == 1 and "  truncation: " in said.out
 
 
 def test_where_nothing_was_recorded_that_is_said_and_fine(cli):
