@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from earnest.config import overlay as overlays
 from earnest.config.packs import built_in, load_packs
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
@@ -30,6 +31,7 @@ from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
 from earnest.gateway.stdio_front import StdioFront
 from earnest.gateway.tokens import Tokens
+from earnest.gateway.views import Views
 from earnest.gateway.world import World, Worlds
 from earnest.net.checks import loopback_hosts
 from earnest.net.limits import ServerLimits
@@ -81,6 +83,7 @@ class App:
         )
         self.world = self.worlds.operator()
         self.found: dict[str, World] = {}
+        self._overlays: dict[str, tuple[str, overlays.Overlay]] = {}
         settings = self.world.settings
         self.signer = Signer(f"{ctx.instance}/signing.key")
         self.receipts = ReceiptLog(
@@ -103,11 +106,8 @@ class App:
         self.records = Records(self.receipts, self.payloads, time.time)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
         self.endorsements = KeptEndorsements(self.store, time.time)
-        home = self.env.get("HOME", "/")
-        own = [paths.home(self.env), ctx.instance, ctx.config, os.path.join(home, ".config", "earnest")]
-        own += [text.path for text in settings.policies if text.path]
         self.engine = Engine(
-            self.world.policy, self.conversations, Floor(home=home, own=own), self.endorsements, clock=time.time
+            self.world.policy, self.conversations, self._floor(self.world), self.endorsements, clock=time.time
         )
         self.approvals = Approvals(self.store, time.time, self.new_id)
         self.tokens = Tokens(ctx.instance)
@@ -119,6 +119,13 @@ class App:
         self.waiting_ops = 0
         self._ops = operations(self)
         self._housekeeper: asyncio.TimerHandle | None = None
+
+    def _floor(self, world: World) -> Floor:
+        """No call reaches earnest's own files, and the policies of this configuration are some of them."""
+        home = self.env.get("HOME", "/")
+        own = [paths.home(self.env), self.ctx.instance, self.ctx.config, os.path.join(home, ".config", "earnest")]
+        own += [text.path for text in world.settings.policies if text.path]
+        return Floor(home=home, own=own)
 
     def _known_head(self) -> Checkpoint | None:
         row = self.store.head(WRITER)
@@ -201,7 +208,7 @@ class App:
             argv, env, cwd = who.argv, who.env, who.cwd
 
             def own(capabilities: bytes) -> Served:
-                return world.catalogs.own(who.name, argv, env, cwd, capabilities)
+                return self.world_of(overlay).catalogs.own(who.name, argv, env, cwd, capabilities)
 
             own(b"{}")
         elif not world.catalogs.configured(who.name):
@@ -245,11 +252,20 @@ class App:
         known = self.found.get(key)
         if known is None:
             self.found[key] = known = world
+            self._overlays[key] = (os.path.join(cwd, overlays.FILE_NAME), overlay)
             self.engine.overlays[key] = world.policy
             self.gateway.overlays[key] = world.catalogs
             for line in overlay.ignored:
                 self.ctx.log.info("%s: %s", overlay.path, line)
         return known, key
+
+    def world_of(self, overlay: str) -> World:
+        """The configuration of a client, as it is now: the operator's, or that under the folder's file it came with."""
+        if not overlay:
+            return self.world
+        if overlay not in self.found:
+            raise EarnestError("E1027", "the configuration of this client's folder is not loaded any more", "Connect again.")
+        return self.found[overlay]
 
     def offer_env(self, env: Mapping[str, str], *, person: bool) -> None:
         """Whoever talks to the daemon lends it its environment, for servers that could not be started for want of it."""
@@ -316,8 +332,8 @@ class App:
     def _http_client(self, name: str, request: Request) -> Client:
         """Who is behind a connection: the token names the client, the kernel the process (same machine, same user)."""
         state = request.connection.state
-        known: Client | None = state.get(name)
-        if known is None:
+        read_from, known = state.get(name, (None, None))
+        if known is None or read_from is not self.world:
             settings = self.world.settings.client(name)
             principal = f"user:{os.getuid()}"
             key: Key = (principal,)
@@ -327,8 +343,9 @@ class App:
             known = Client(name, principal, key, settings.asks_person, settings.ask_host)
             if settings.idle_s:
                 self.conversations.open(key, minted=True, idle_s=settings.idle_s)
-            state[name] = known
-        return known
+            state[name] = (self.world, known)
+        found: Client = known
+        return found
 
     async def _recognise(self, request: Request) -> None:
         """Find the process behind a connection, once, on a thread: it means looking through the machine's processes."""
@@ -346,13 +363,24 @@ class App:
     def reload(self) -> World:
         """Read the configuration again. Raises what reading raises; then all stays as it was."""
         world = self.worlds.operator()
-        self.world = world
-        self.found.clear()
-        self.engine.overlays.clear()
-        self.gateway.overlays.clear()
+        views = Views(world.settings.views)
+        # What tightens the calls of clients that are there holds on, over what is read now.
+        used = {front.client.overlay for front in self.fronts} & self._overlays.keys()
+        found = {key: self.worlds.under(*self._overlays[key], world) for key in used}
+        self.world, self.found = world, found
+        self._overlays = {key: self._overlays[key] for key in used}
+        self.engine.overlays = {key: under.policy for key, under in found.items()}
         self.engine.policy = world.policy
+        self.engine.floor = self._floor(world)
+        self.gateway.overlays = {key: under.catalogs for key, under in found.items()}
         self.gateway.settings = world.settings
         self.gateway.catalogs = world.catalogs
+        self.gateway.views = views
+        for front in self.fronts:
+            settings = self.world_of(front.client.overlay).settings.client(front.client.name)
+            front.become(
+                msgspec.structs.replace(front.client, asks_person=settings.asks_person, ask_host=settings.ask_host)
+            )
         self.gateway.restart_servers()
         self.gateway.resolved_again()
         return world

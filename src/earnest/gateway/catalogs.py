@@ -270,6 +270,10 @@ class Catalogs:
     def _entries(self) -> list[_Entry]:
         return [*self._configured.values(), *self._own.values()]
 
+    def knows(self, server: Server) -> bool:
+        """Whether this entry of the catalog is one of these."""
+        return self._entry_of(server) is not None
+
     def _entry_of(self, server: Server) -> _Entry | None:
         for entry in self._entries():
             if any(served.server is server for served in entry.variants.values()):

@@ -166,12 +166,19 @@ class Gateway:
         self.links.release(lambda owner: len(owner) > 1 and owner[1] == session.id)
 
     def catalogs_of(self, client: Client) -> Catalogs:
-        """The catalogs of a client: under its working directory's file they are stricter ones."""
-        return self.overlays.get(client.overlay, self.catalogs)
+        """The catalogs of a client: under its working directory's file they are stricter ones. Raises E1027 where that file's
+        are not loaded any more: then it is not the operator's own that count."""
+        if not client.overlay:
+            return self.catalogs
+        if client.overlay not in self.overlays:
+            raise EarnestError("E1027", "the configuration of this client's folder is not loaded any more", "Connect again.")
+        return self.overlays[client.overlay]
 
     def servers_of(self, session: Session) -> list[Served]:
         """The configured servers of a session's route, as a client with its capabilities sees them."""
         route = session.route
+        if session.client.overlay and session.client.overlay not in self.overlays:
+            return []
         every = self.catalogs_of(session.client).served(session.capabilities)
         if route.kind == "server":
             return [served for served in every if served.name == route.name]
@@ -239,7 +246,8 @@ class Gateway:
         self._stale.discard(link)
         first = not served.server.listed
         try:
-            differs = await self.catalogs.walk(served, link)
+            known = (one for one in (self.catalogs, *self.overlays.values()) if one.knows(served.server))
+            differs = await next(known, self.catalogs).walk(served, link)
         except BaseException:
             self._stale.add(link)
             raise

@@ -452,7 +452,6 @@ class Operations(Looking):
         app = self._app
         app.store.approve_config(str(request["path"]), str(request["sha256"]), app.wall())
         receipt = app.records.event("config-approved", f"{request['path']} approved", sha256=str(request["sha256"]))
-        app.found.clear()
         return {"receipt": receipt}
 
     async def op_checkpoint(self, request: dict[str, Any], peer: ControlPeer) -> Any:

@@ -70,6 +70,17 @@ class StdioFront:
         peer.on_closed = self._closed
         peer.on_eof = self._said_all
 
+    @property
+    def client(self) -> Client:
+        """Whose pipe it is."""
+        return self._client
+
+    def become(self, client: Client) -> None:
+        """The operator's settings for this client changed."""
+        self._client = client
+        for session in self._sessions.values():
+            session.client = client
+
     # Transport
 
     def notify(self, message: bytes) -> None:

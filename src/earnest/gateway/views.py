@@ -39,7 +39,8 @@ class Views:
 
     def servers(self, name: str) -> tuple[str, ...]:
         """The servers a view is limited to; empty for all."""
-        return self._views[name].servers
+        view = self._views.get(name)
+        return view.servers if view is not None else ()
 
     def hidden(self, route: Route, server: Server, tool: Tool) -> str:
         """Why a tool is not shown on a route, or empty. Calls of methods that name no tool are judged by policy alone."""
@@ -49,7 +50,9 @@ class Views:
             return READ_ONLY
         if route.kind != "view":
             return ""
-        view = self._views[route.name]
+        view = self._views.get(route.name)
+        if view is None:
+            return f"the view {route.name} is gone"
         if view.servers and server.name not in view.servers:
             return f"outside the view {route.name}"
         if view.tools and not any(fnmatchcase(f"{server.name}/{tool.name}", glob) for glob in view.tools):

@@ -20,7 +20,6 @@ from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.launch import inherited
 from earnest.store.base import Store
 
-
 _REFERENCE: Final = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -113,13 +112,20 @@ class Worlds:
         found = overlays.overlay(path, self._env)
         if found is None:
             return None
+        return self.under(path, found, base), found
+
+    def under(self, path: str, found: overlays.Overlay, base: World) -> World:
+        """A configuration under a file that was read before. Raises as `found` does."""
         settings = overlays.tighten(base.settings, found)
         if self._store.approved_config(os.path.realpath(path)) == found.sha256:
             whole = reading.load(path, True, self._env)
-            settings = msgspec.structs.replace(
-                settings,
-                servers={**whole.servers, **settings.servers},
-                labels=settings.labels + whole.labels,
-                views={**whole.views, **settings.views},
-            )
-        return self._world(settings, found.sha256), found
+            again = overlays.overlay(path, self._env)
+            # What was approved is what was read, not what stands there by now.
+            if again is not None and again.sha256 == found.sha256:
+                settings = msgspec.structs.replace(
+                    settings,
+                    servers={**whole.servers, **settings.servers},
+                    labels=settings.labels + whole.labels,
+                    views={**whole.views, **settings.views},
+                )
+        return self._world(settings, found.sha256)

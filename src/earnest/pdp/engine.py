@@ -65,7 +65,7 @@ class Engine:
         self.policy = policy
         self.overlays: dict[str, Compiled] = {}
         self.conversations = conversations
-        self._floor = floor
+        self.floor = floor
         self._endorsements = endorsements
         self._clock = clock
 
@@ -110,7 +110,7 @@ class Engine:
                 causes=self.conversations.causes(question.key),
                 conversation="/".join(question.key),
             )
-        stop = self._floor.check(
+        stop = self.floor.check(
             question.arguments,
             cwd=question.cwd,
             destructive=profile.destructive.value,
