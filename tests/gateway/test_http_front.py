@@ -222,6 +222,20 @@ async def test_closing_the_connection_cancels_a_modern_call_and_only_that_one(ga
         await record.wait("cancelled", seen + 2)
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_call_given_up_while_its_server_still_starts_never_reaches_it(gateway, scripted, era):
+    listing = [{"sleep": 0.6}, {"result": {"tools": [reader("slow"), reader("read")]}}]
+    script = {"era": "legacy", "tools": [reader("slow"), reader("read")], "methods": {"tools/list": listing}}
+    command, record = scripted(script)
+    live = await gateway({"one": {"command": command, "shared": True}})
+    client = await live.opened("/mcp", era)
+    given_up = await client.begin("tools/call", {"name": "one__slow", "arguments": {}})
+    await record.wait("message", 3)  # initialize, initialized, and the list that takes its time
+    await client.cancel(given_up)
+    assert "result" in await client.call("one__read")
+    assert [one["name"] for one in record.calls()] == ["read"]
+
+
 async def test_requests_with_one_id_on_two_connections_each_get_their_own_answer(live):
     clients = [await live.opened("/s/one/mcp", "modern") for _ in range(8)]
     ids = [

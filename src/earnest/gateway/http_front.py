@@ -223,6 +223,8 @@ class HttpFront:
         return False
 
     def _post_modern(self, request: Request, responder: Responder, client: Client, route: Route, message: Message) -> None:
+        if responder.gone:
+            return  # it went away while it was looked at, and that cancels
         outlet = HttpOutlet(responder, True)
         if message.kind != "request":
             responder.empty(202)

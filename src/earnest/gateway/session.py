@@ -66,6 +66,7 @@ class Session:
         self.relays: dict[bytes, Relay] = {}
         self.listening: dict[bytes, lists.Listening] = {}
         self._own = own
+        self._own_known: tuple[tuple[object, bytes], Served] | None = None
         self._waiting: dict[bytes, Callable[[Message], None]] = {}
         self._pending: dict[bytes, tuple[asyncio.Task[None], Outlet]] = {}
         self._asked = 0
@@ -225,7 +226,11 @@ class Session:
     def servers(self) -> list[Served]:
         """The servers of this session's route, in the configuration's order."""
         if self._own is not None:
-            return [self._own(self.capabilities)]
+            # Who it is, is read from files (whole packages): once for each configuration and set of capabilities.
+            now = (self.gateway.catalogs_of(self.client), self.capabilities)
+            if self._own_known is None or self._own_known[0] != now:
+                self._own_known = (now, self._own(self.capabilities))
+            return [self._own_known[1]]
         return self.gateway.servers_of(self)
 
     def sees(self, name: str) -> bool:
