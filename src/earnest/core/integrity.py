@@ -1,0 +1,423 @@
+"""The integrity rule: once untrusted content was seen, a call with effect runs unasked only if a trusted origin steers it.
+
+Theory. A call has effect if it is not read-only or can reach outside (a GET can). It passes if all of this holds:
+
+    verb and object     are what the user asked for (`intent`); a read needs no verb
+    each steering value (destination, selector, amount; unknown roles are all three) is the user's, or came from a trusted source;
+                        what binds the user to somebody must be the user's
+    content             carries no address, link or passage from untrusted text, in no encoding, and no secret; where it can reach
+                        outside, its addresses and links must be the user's or trusted too
+
+A value is the user's if it stands in their words as whole tokens of its type, or is what these words determine: the id of the one
+record they name, a name they gave the beginning of, the end of a time they said how long, the hour of a day they left open, a number they asked to have
+worked out. The last two are asked about as soon as untrusted text holds the same value.
+
+Exempt are calls that only add, in a closed world, and calls whose effect can be undone, unless they write what something runs or
+obeys later. A call that passes without exemption is `endorsed`: the user's yes, which the confidentiality rule takes too. Before
+untrusted content was seen the rule asks nothing, and endorses what the user's words ask for.
+
+Every look-up that can clear a value is in the user's words or trusted values; what is untrusted can only be looked up to object. (The
+one exception, the id of a record the user named, needs a record in a structured result and is a selector only.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from earnest.core import disguise
+from earnest.core.decide import FlowVerdict
+from earnest.core.intent import Reader, ToolIntent, asked, name_words, named
+from earnest.core.ledger import Ledger, minutes, scalar_tokens
+from earnest.core.provenance import Origin, Source, Words
+from earnest.core.roles import EVERYTHING, ArgumentRoles, Role, Roles
+from earnest.core.storage import Memory
+from earnest.core.values import Token, leaves, tokens
+from earnest.core.verdict import Reason, Remedy, Verdict
+
+RULE: Final = "flow/integrity"
+_SHOWN: Final = 4
+_MOST_VALUES: Final = 2000
+_LONG: Final = 60
+_SPELLED: Final = "uei"
+"""Kinds of tokens that are an address by themselves."""
+_SAFETIES: Final = frozenset(("private", "dry", "draft", "safe", "verify", "secure", "encrypted", "confirm", "sandbox", "readonly", "ssl", "tls"))
+_CONTENT: Final[Roles] = frozenset((Role.CONTENT,))
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call as the rule sees it: what the tool is known to do, what its name says, what its arguments steer."""
+
+    server: str
+    tool: str
+    intent: ToolIntent
+    roles: ArgumentRoles
+    arguments: Any
+    read_only: bool = False
+    destructive: bool = True
+    open_world: bool = True
+    can_exfiltrate: bool = True
+    undoable: bool = False
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the rule has anything to say of it."""
+        return not self.read_only or self.can_exfiltrate
+
+
+class Objection(msgspec.Struct, frozen=True):
+    """One thing that speaks against a call: the argument's path, the value, whose it is, what brought it, and what is wrong."""
+
+    path: str
+    value: str
+    origin: Origin | None
+    source: Source | None
+    what: str
+
+    def words(self) -> str:
+        """For a person."""
+        value = self.value if len(self.value) <= _LONG else self.value[:_LONG] + "…"
+        shown = f"{self.path} = {value!r}: " if self.path else ""
+        brought = f" (from {self.source.words()})" if self.source is not None else ""
+        return f"{shown}{self.what}{brought}"
+
+
+class Integrity(msgspec.Struct, frozen=True):
+    """What the rule says: `verdict` None where it says nothing, whether the call is endorsed, and what speaks against it."""
+
+    verdict: FlowVerdict | None
+    endorsed: bool
+    exempt: str = ""
+    objections: tuple[Objection, ...] = ()
+
+
+NOTHING: Final = Integrity(None, False)
+
+
+def judge(call: Call, ledger: Ledger, reader: Reader, *, untrusted: bool, memory: Memory | None = None) -> Integrity:
+    """The rule on one call. `untrusted`: whether the conversation has seen untrusted content."""
+    if not call.has_effect:
+        return NOTHING
+    found = list(_Judge(call, ledger, reader, untrusted).objections())
+    if not found:
+        return Integrity(None, True)
+    if not untrusted:
+        return Integrity(None, False, objections=tuple(found))
+    exempt = _exempt(call, reader)
+    if exempt:
+        return Integrity(None, False, exempt, tuple(found))
+    reasons = tuple(Reason(RULE, objection.words(), Verdict.ASK) for objection in found[:_SHOWN])
+    if len(found) > _SHOWN:
+        reasons = (*reasons, Reason(RULE, f"and {len(found) - _SHOWN} more", Verdict.ASK))
+    return Integrity(FlowVerdict(Verdict.ASK, reasons, tuple(_remedies(found))), False, objections=tuple(found))
+
+
+def _exempt(call: Call, reader: Reader) -> str:
+    if call.read_only:
+        return ""
+    if call.undoable:
+        exempt = "its effect can be undone"
+    elif not call.destructive and not call.open_world and not call.can_exfiltrate:
+        exempt = "it only adds, in a closed world"
+    else:
+        return ""
+    for path, value in leaves(call.arguments):
+        if isinstance(value, str) and call.roles.of(path) != _CONTENT and reader.loaded(value):
+            return ""
+    return exempt
+
+
+def _remedies(found: list[Objection]) -> Iterator[Remedy]:
+    values = [objection for objection in found if objection.path and objection.value]
+    if values:
+        first = values[0]
+        shown = first.value if len(first.value) <= _LONG else first.value[:_LONG] + "…"
+        yield Remedy(f"Name {shown!r} in a prompt of your own, and it is not asked again")
+    if any(not objection.path for objection in found):
+        yield Remedy("Say in a prompt of your own what is to be done, and to what")
+    if any(objection.source is not None and objection.source.tool for objection in found):
+        source = next(objection.source for objection in found if objection.source is not None and objection.source.tool)
+        yield Remedy(f"If what {source.server or 'the server'}/{source.tool} returns is not written by strangers, label it so")
+
+
+class _Judge:
+    """One judgement. Lives as long as the call is looked at."""
+
+    def __init__(self, call: Call, ledger: Ledger, reader: Reader, untrusted: bool) -> None:
+        self.call, self.ledger, self.reader, self.untrusted = call, ledger, reader, untrusted
+        self.values = ledger.values
+
+    def objections(self) -> Iterator[Objection]:
+        """Everything that speaks against the call."""
+        call = self.call
+        wanted = self._wanted()
+        if wanted is not None:
+            yield wanted
+        for number, (path, value) in enumerate(leaves(call.arguments)):
+            if number >= _MOST_VALUES:
+                yield Objection(path, "", None, None, "the call has more values than are looked at")
+                return
+            roles = call.roles.of(path)
+            if self.untrusted or self.values.untrusted.full:
+                if roles == _CONTENT:
+                    yield from self._content(path, value)
+                else:
+                    yield from self._steering(path, value, roles)
+        if not isinstance(call.arguments, Mapping):
+            yield Objection("", "", None, None, "the arguments are no object")
+            return
+        known = call.roles
+        for name in call.arguments:
+            if self.untrusted and known.unlisted(name) and not isinstance(call.arguments[name], str | int | float):
+                for key in _member_names(call.arguments[name]):
+                    if self._positive(tokens(key), binding=False) is None:
+                        yield self._bad(name, key, "the name of a member is not in your words")
+
+    def _wanted(self) -> Objection | None:
+        call, wishes = self.call, self.ledger.wishes
+        if not wishes:
+            return Objection("", "", None, None, f"what the user asked for is not known, so nothing speaks for {call.tool}")
+        if call.read_only:
+            return None
+        if call.intent.reading and not call.destructive and not call.can_exfiltrate:
+            if named(call.intent, wishes):
+                return None
+        elif asked(call.intent, wishes):
+            return None
+        return Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
+
+    # Steering values
+
+    def _steering(self, path: str, value: Any, roles: Roles) -> Iterator[Objection]:
+        given, default = self.call.roles.default(path)
+        if given and type(value) is type(default) and value == default:
+            return
+        words = name_words(path.replace("[]", "").rpartition(".")[2])
+        if isinstance(value, bool):
+            if (value or set(words) & _SAFETIES) and not self._flag_named(words):
+                yield self._bad(path, str(value).lower(), "the user's own words do not speak of it")
+            return
+        if isinstance(value, str) and not value.strip():
+            return
+        found = [token for token in scalar_tokens(value) if token.key != "."]
+        if not found:
+            yield self._bad(path, str(value), "it holds nothing that can be compared")
+            return
+        if isinstance(value, str) and "." in path and words[-1:] in (["type"], ["kind"], ["format"]) and len(found) == 1:
+            if found[0].key[1:] in self.reader.lexicon.generic or self._positive(found, binding=False) is not None:
+                return
+        binding = self.call.intent.binding and bool(roles & {Role.DESTINATION, Role.AMOUNT})
+        if self._positive(scalar_tokens(value), binding=binding, words=words) is not None:
+            return
+        if self._determined(path, value, found, roles, words):
+            return
+        if self.call.read_only and self._made_of_words(found):
+            return
+        yield self._bad(path, str(value), self._why(roles, binding))
+
+    def _positive(self, found: list[Token], *, binding: bool, words: list[str] | None = None) -> Origin | None:
+        """Whose value this is, or None if nobody's who may steer."""
+        run = [token.key for token in found]
+        while run and run[-1] == ".":
+            run.pop()
+        if not run:
+            return None
+        if self._in_words(run, words or []):
+            return Origin.USER
+        if len(run) > 1 and all(key[0] in "dt" for key in run) and all(self._in_words([key], []) for key in run):
+            return Origin.USER
+        if not binding and self._in_trusted(run):
+            return Origin.TRUSTED
+        return None
+
+    def _in_words(self, run: list[str], words: list[str]) -> bool:
+        user = self.values.user
+        places = user.places(run)
+        if not places and len(run) == 1 and re.fullmatch(r"d\d{4}-\d\d-\d\d", run[0]):
+            places = user.places(["d" + run[0][6:]])  # the user left the year open
+        if not places:
+            return False
+        if not self._generic(run):
+            return True
+        return any(self._beside(user, place, len(run), words) for place in places)
+
+    def _in_trusted(self, run: list[str]) -> bool:
+        places = self.values.trusted.places(run)
+        if not places:
+            return False
+        return not self._generic(run) or any(self.values.trusted.whole(place, len(run)) for place in places)
+
+    def _generic(self, run: list[str]) -> bool:
+        generic = self.reader.lexicon.generic
+        for key in run:
+            if key[0] == "n":
+                if len(key) > 3:
+                    return False
+            elif key[0] == "w":
+                word = key[1:]
+                if word not in generic and (len(word) > 2 or (not word.isascii() and len(run) > 1)):
+                    return False
+            else:
+                return False
+        return True
+
+    def _beside(self, user: Words, place: int, length: int, words: list[str]) -> bool:
+        near = [key[1:] for key in user.around(place, length, 4) if key[0] == "w"]
+        return self.reader.names(self.call.intent, words, near)
+
+    def _flag_named(self, words: list[str]) -> bool:
+        return any(self.reader.holds(word, wish) for word in words for wish in self.ledger.wishes)
+
+    def _determined(self, path: str, value: Any, found: list[Token], roles: Roles, words: list[str]) -> bool:
+        """Whether the user's words determine the value without spelling it."""
+        run = [token.key for token in found]
+        if Role.SELECTOR in roles and self.ledger.chosen(" ".join(run), self.call.server):
+            return True
+        if isinstance(value, str) and len(value) <= 3 and value.isalpha() and self._abbreviated(value.casefold(), words):
+            return True
+        if len(run) == 1 and run[0][0] in "wp" and self._begun(run[0]):
+            return True
+        if all(key[0] in "dt" for key in run) and self._timed(run, words):
+            return True
+        return Role.AMOUNT in roles and len(run) == 1 and run[0][0] == "n" and self._computed(run[0])
+
+    def _abbreviated(self, value: str, words: list[str]) -> bool:
+        """`r` for the user's "read permissions": the beginning of a word beside the argument's own name."""
+        user = self.values.user
+        for word in words:
+            for form in (word, word + "s", word.removesuffix("s")):
+                for place in user.places(["w" + form]):
+                    if any(key[1:].startswith(value) for key in user.around(place, 1, 2)):
+                        return True
+        return False
+
+    def _begun(self, key: str) -> bool:
+        """A name whose beginning the user gave, if nothing else that was seen begins like that."""
+        user = self.values.user
+        for phrase in self.reader.starts:
+            for place in user.places(phrase):
+                start = user.key(place + len(phrase)) if phrase[0][1:].isascii() else user.key(place - 1)
+                if len(start) >= 4 and key[1:].startswith(start[1:]) and key != start:
+                    alike = self.values.untrusted.begins("w" + start[1:])
+                    if alike is not None and all(other == key for other in alike if other != start):
+                        return True
+        return False
+
+    def _timed(self, run: list[str], words: list[str]) -> bool:
+        """A day of the user's with an hour they left open, or an end by how long they said it takes."""
+        if not all(self._in_words([key], []) for key in run if key[0] == "d"):
+            return False
+        ledger = self.ledger
+        lengths = ledger.durations or ({30, 60} if {"end", "until", "finish", "to"} & set(words) else set())
+        ends = {(start + length) % 1440 for start in ledger.times for length in lengths}
+        for key in (key for key in run if key[0] == "t"):
+            if self._in_words([key], []) or minutes(key) in ends:
+                continue
+            if ledger.times or self.values.untrusted.full or self.values.untrusted.token(key) is not None:
+                return False
+        return any(key[0] == "d" for key in run) or bool(ledger.times)
+
+    def _computed(self, key: str) -> bool:
+        """A number the user asked to have worked out, if nobody else wrote it."""
+        if self.values.untrusted.full or not any(wish.computed for wish in self.ledger.wishes):
+            return False
+        return self.values.untrusted.token(key) is None
+
+    def _made_of_words(self, found: list[Token]) -> bool:
+        """A question to a read made of words that are each the user's or trusted: nothing of anybody else's leaves with it."""
+        for token in found:
+            if token.key[0] in "uep" or not (
+                self.values.user.has(token.key) or self.values.trusted.has(token.key) or token.key[1:] in self.reader.lexicon.generic
+            ):
+                return False
+        return True
+
+    def _why(self, roles: Roles, binding: bool) -> str:
+        if binding:
+            return "it commits the user, and is not in the user's own words"
+        named_ = "steers the call" if roles == EVERYTHING else "is a " + " and ".join(sorted(roles))
+        return f"it {named_}, and is neither in the user's own words nor from a trusted source"
+
+    # Content
+
+    def _content(self, path: str, value: Any) -> Iterator[Objection]:
+        if not isinstance(value, str) or not value.strip():
+            return
+        call = self.call
+        for number, text in enumerate((value, *disguise.readings(value))):
+            hidden = " (in an encoding)" if number else ""
+            found = tokens(text)
+            keys = [token.key for token in found]
+            if not number and self.values.user.places(_trimmed(keys)):
+                return
+            for token in found:
+                for key in (token.key, *token.readings) if token.key[0] in _SPELLED else ():
+                    if self._positive([Token(key, 0, 0)], binding=False) is not None:
+                        break
+                    if self.values.untrusted.token(key) is not None:
+                        yield self._bad(path, key[1:], f"content holds an address from untrusted text{hidden}")
+                        return
+                    if call.can_exfiltrate or call.open_world or self.values.untrusted.full:
+                        yield self._bad(path, key[1:], f"content holds an address that is nobody's{hidden}")
+                        return
+            for brought in (self.values.untrusted.passage(keys),):
+                if brought is not None and self._passage_of_others(keys):
+                    yield Objection(path, value, Origin.UNTRUSTED, brought, f"content repeats a passage of untrusted text{hidden}")
+                    return
+            if self.values.untrusted.full and self.values.user.places(keys) == [] and len(keys) > 1:
+                yield Objection(path, value, Origin.UNTRUSTED, None, "more untrusted text was read than can be compared with this")
+                return
+            if call.can_exfiltrate and (secret := self._secret(keys)) is not None:
+                yield Objection(path, "", None, secret, f"content holds a secret{hidden}")
+                return
+
+    def _passage_of_others(self, keys: list[str]) -> bool:
+        """Whether a passage that was copied is not in the user's words or a trusted source as well."""
+        bare = [key for key in keys if key != "."]
+        seen = self.values.untrusted
+        for at in range(len(bare) - 3):
+            run = bare[at : at + 6]
+            if seen.passage(run) is not None and not (
+                self.values.user.places(bare[at : at + 4]) or self.values.trusted.places(bare[at : at + 4])
+            ):
+                return True
+        return False
+
+    def _secret(self, keys: list[str]) -> Source | None:
+        if self.values.secrets.empty:
+            return None
+        for key in keys:
+            if len(key) > 5 and not self.values.user.has(key) and key[0] != "." and not self._generic([key]):
+                brought = self.values.secrets.token(key)
+                if brought is not None:
+                    return brought
+        return None
+
+    def _bad(self, path: str, value: str, what: str) -> Objection:
+        source: Source | None = None
+        for text in (value, *disguise.readings(value)):
+            for token in tokens(text):
+                source = self.values.untrusted.token(token.key)
+                if source is not None:
+                    return Objection(path, value, Origin.UNTRUSTED, source, what)
+        return Objection(path, value, None, None, what)
+
+
+def _trimmed(keys: list[str]) -> list[str]:
+    end = len(keys)
+    while end and keys[end - 1] == ".":
+        end -= 1
+    return keys[:end]
+
+
+def _member_names(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _member_names(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _member_names(inner)

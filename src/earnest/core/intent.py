@@ -1,0 +1,279 @@
+"""What the user asked for: verbs and objects in their words, against the verb and object of a tool.
+
+Theory. A lexicon names concepts (`delete`, `file`) and the words that mean them in each language; a tool's name and title are read by the
+lexicon's words for tools. A call is what the user asked for if one of their sentences (or two that follow each other) holds a
+word of one of the tool's verbs and a word of one of its objects. A tool whose name holds no known verb is asked for by its own
+words. Negated verbs ("do not delete") ask for nothing.
+
+Verbs of reading need not be asked for: any request implies looking. Verbs of commitment (`binding`: pay, book, invite) bind the
+user to somebody; what they bind to has to be in the user's words, a trusted source does not do (see `integrity`).
+
+The lexicon is data, handed in. More words of the user can only add wishes, except after a negation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from earnest.core.values import Calendar, fold, path, tokens
+
+
+class Verb(msgspec.Struct, frozen=True):
+    """A verb of the lexicon: words in names of tools, words people use, whether it only reads, whether it binds."""
+
+    tool: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    reading: bool = False
+    binding: bool = False
+
+
+class Thing(msgspec.Struct, frozen=True):
+    """An object of the lexicon: words in names of tools and words people use."""
+
+    tool: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+class Lexicon(msgspec.Struct, frozen=True):
+    """The words of all languages together. `generic`: values that say little by themselves. `computed`: words that ask for a
+    number to be worked out. `starts`: words that say how a name begins. `roles`: by role, words in names of
+    arguments. `loaded`: names of files that something runs or obeys later, as regular expressions."""
+
+    verbs: Mapping[str, Verb] = {}
+    objects: Mapping[str, Thing] = {}
+    calendar: Calendar = Calendar()
+    negations: tuple[str, ...] = ()
+    generic: frozenset[str] = frozenset()
+    computed: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+    roles: Mapping[str, frozenset[str]] = {}
+    loaded: tuple[str, ...] = ()
+
+
+class ToolIntent(msgspec.Struct, frozen=True):
+    """What a tool does, as its name says: concepts and, where the lexicon knows none, plain words."""
+
+    verbs: frozenset[str] = frozenset()
+    objects: frozenset[str] = frozenset()
+    plain_verbs: frozenset[str] = frozenset()
+    plain_objects: frozenset[str] = frozenset()
+    reading: bool = False
+    binding: bool = False
+
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
+_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
+_CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a tool's or argument's name: `sendDirectMessage`, `send-direct_message`."""
+    return [word for word in re.split(r"[\W_]+", _CAMEL.sub(" ", name).casefold()) if word]
+
+
+class _Finder:
+    """Finds which concepts a sentence holds. Words, beginnings (`lösch*`), phrases and words of scripts without blanks."""
+
+    def __init__(self, words: Mapping[str, Sequence[str]]) -> None:
+        self.exact: dict[str, list[str]] = {}
+        self.starts: dict[str, list[str]] = {}
+        self.inside: list[tuple[str, str]] = []
+        for concept, entries in words.items():
+            for entry in entries:
+                entry = fold(entry)
+                if _CJK.search(entry):
+                    self.inside.append((entry.rstrip("*"), concept))
+                elif " " in entry:
+                    self.inside.append((entry, concept))
+                elif entry.endswith("*"):
+                    self.starts.setdefault(entry[:-1], []).append(concept)
+                else:
+                    self.exact.setdefault(entry, []).append(concept)
+
+    def find(self, sentence: str, words: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = []
+        for word, at in words:
+            for concept in self.exact.get(word, ()):
+                found.append((concept, at))
+            for length in range(2, len(word) + 1):
+                for concept in self.starts.get(word[:length], ()):
+                    found.append((concept, at))
+        for entry, concept in self.inside:
+            at = sentence.find(entry)
+            while at >= 0:
+                apart = _CJK.search(entry) is not None or (
+                    not sentence[max(0, at - 1) : at].isalnum() and not sentence[at + len(entry) : at + len(entry) + 1].isalnum()
+                )
+                if apart:
+                    found.append((concept, at))
+                at = sentence.find(entry, at + 1)
+        return found
+
+
+class Reader:
+    """The lexicon made ready. Immutable after construction; one serves all conversations."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+        self.calendar = lexicon.calendar
+        self._verbs = _Finder({concept: verb.words for concept, verb in lexicon.verbs.items()})
+        self._objects = _Finder({concept: thing.words for concept, thing in lexicon.objects.items()})
+        self._computed = _Finder({"computed": lexicon.computed})
+        self._negations = _Finder({"not": lexicon.negations})
+        self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
+        self._loaded = re.compile("|".join(lexicon.loaded)) if lexicon.loaded else None
+        self._tool_verbs = _named({concept: verb.tool for concept, verb in lexicon.verbs.items()})
+        self._tool_objects = _named({concept: thing.tool for concept, thing in lexicon.objects.items()})
+
+    def tool(self, name: str, title: str = "") -> ToolIntent:
+        """What a tool does, by its name (without its server's), else by its title."""
+        for text in (name, title):
+            found = self._named_tool(name_words(text))
+            if found is not None:
+                return found
+        words = name_words(name)
+        return ToolIntent(plain_verbs=frozenset(words))
+
+    def loaded(self, value: str) -> bool:
+        """Whether a path is one of what something runs or obeys later."""
+        return self._loaded is not None and self._loaded.search(path(fold(value).strip())) is not None
+
+    def holds(self, word: str, wish: Wish) -> bool:
+        """Whether a sentence speaks of what a word in an argument's name means."""
+        if _stem(word) in wish.words:
+            return True
+        concepts = {c for table in (self._tool_verbs, self._tool_objects) for c in table.get((word,), ())}
+        return bool(concepts & (wish.verbs | wish.objects))
+
+    def names(self, intent: ToolIntent, words: Sequence[str], near: Sequence[str]) -> bool:
+        """Whether words beside a value name the tool's object, or what the argument is called."""
+        stems = {_stem(word) for word in near}
+        if any(_stem(word) in stems for word in (*words, *intent.plain_objects)):
+            return True
+        concepts = set(intent.objects)
+        for word in words:
+            concepts.update(self._tool_objects.get((word,), ()))
+        sentence = "".join(near) if any(_CJK.search(word) for word in near) else " ".join(near)
+        return any(concept in concepts for concept, _ in self._objects.find(sentence, [(word, 0) for word in near]))
+
+    def _named_tool(self, words: list[str]) -> ToolIntent | None:
+        verbs, used = _lookup(words, self._tool_verbs)
+        if not verbs:
+            return None
+        # The first verb of a name is its verb: `send_update` sends.
+        first = min(used)
+        every = [self.lexicon.verbs[concept] for concept in verbs]
+        verbs = {concept for concept, at in verbs.items() if at == first}
+        # The noun of a phrase such as `send money` stays an object.
+        rest = [word for at, word in enumerate(words) if at != first]
+        objects, known = _lookup(rest, self._tool_objects)
+        covered = {at for start, stop in known.items() for at in range(start, stop)}
+        plain = {word for at, word in enumerate(rest) if at not in covered and len(word) > 2}
+        return ToolIntent(
+            frozenset(verbs),
+            frozenset(objects),
+            frozenset(),
+            frozenset(plain),
+            reading=all(verb.reading for verb in every),
+            binding=any(verb.binding for verb in every),
+        )
+
+    def wishes(self, text: str) -> list[Wish]:
+        """The wishes of each sentence of the user's own words."""
+        found = []
+        for sentence in _SENTENCE.split(fold(text)):
+            if not sentence.strip():
+                continue
+            words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
+            no = [at for _, at in self._negations.find(sentence, words)]
+            verbs = frozenset(
+                concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no)
+            )
+            objects = frozenset(concept for concept, _ in self._objects.find(sentence, words))
+            plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
+            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words))))
+        return found
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """One sentence: concepts it names, and its words."""
+
+    verbs: frozenset[str]
+    objects: frozenset[str]
+    words: frozenset[str]
+    computed: bool
+
+
+def asked(intent: ToolIntent, wishes: Sequence[Wish]) -> bool:
+    """Whether the user's words ask for what the tool does."""
+    for at, wish in enumerate(wishes):
+        verb = bool(intent.verbs & wish.verbs) or bool(intent.plain_verbs and _any_word(intent.plain_verbs, wish.words))
+        if not verb:
+            continue
+        if not intent.objects and not intent.plain_objects:
+            return True
+        if any(_names(intent, near) for near in wishes[max(0, at - 1) : at + 2]):
+            return True
+    return False
+
+
+def named(intent: ToolIntent, wishes: Sequence[Wish]) -> bool:
+    """Whether the user's words name the tool's object at all, for what needs no verb."""
+    if not intent.objects and not intent.plain_objects:
+        return bool(wishes)
+    return any(_names(intent, wish) for wish in wishes)
+
+
+def _names(intent: ToolIntent, wish: Wish) -> bool:
+    return bool(intent.objects & wish.objects) or _any_word(intent.plain_objects, wish.words)
+
+
+def _any_word(plain: frozenset[str], words: frozenset[str]) -> bool:
+    return any(_stem(word) in words for word in plain)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ies", "es", "s", "ing", "ed", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def _negated(sentence: str, at: int, negations: Sequence[int]) -> bool:
+    if _CJK.match(sentence, at) and _AFTER_JA.search(sentence[at + 1 : at + 12]):
+        return True
+    # A negation reaches as far as a few words go; a comma or "but" ends it.
+    return any(no < at and at - no <= 24 and not re.search(r"[,，、:]|\bbut\b|\baber\b|\bpero\b", sentence[no:at]) for no in negations)
+
+
+def _named(words: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for concept, entries in words.items():
+        for entry in entries:
+            found.setdefault(tuple(entry.split()), []).append(concept)
+    return found
+
+
+def _lookup(words: Sequence[str], table: Mapping[tuple[str, ...], Sequence[str]]) -> tuple[dict[str, int], dict[int, int]]:
+    """Concepts with where they stand, and which words are used: start to stop. Longer names first."""
+    concepts: dict[str, int] = {}
+    used: dict[int, int] = {}
+    at = 0
+    while at < len(words):
+        for length in (3, 2, 1):
+            piece = tuple(words[at : at + length])
+            if len(piece) == length and piece in table:
+                for concept in table[piece]:
+                    concepts.setdefault(concept, at)
+                used[at] = at + length
+                at += length
+                break
+        else:
+            at += 1
+    return concepts, used

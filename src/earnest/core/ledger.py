@@ -1,0 +1,274 @@
+"""What one conversation was told: the user's words and all results, taken into the index as what they are.
+
+Theory. The user's prompt is taken apart (`pasted`): own words steer, the rest is untrusted. A result is trusted only if its source
+is one that strangers do not write in, and what of it merely repeats the call's arguments stays what those were. Values of an untrusted
+result are untrusted, whatever their type.
+
+Two things are kept beside the values. **Handles**: a record in a structured result has an id that the server gave it and names that people
+use; if the user's words name exactly one record, its id is what they chose. A handle is a selector, never a destination, and
+a second record of the same name makes it nobody's. **Times**: what the user said of hours and durations, so that an end can be worked out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from earnest.core.intent import Reader, Wish
+from earnest.core.pasted import parts
+from earnest.core.provenance import LIMIT, Source, Values
+from earnest.core.values import Token, is_identifier, leaves, number_key, tokens
+
+_HANDLE: Final = re.compile(r"(?:.*[_-])?id_?$|^(?:uid|uuid|guid|key|number|sha|ref)$")
+_NAME: Final = re.compile(
+    r"(?:.*[_-])?(?:name|title|subject|summary|label|filename|slug|heading|topic|recipient|sender|payee|vendor|merchant)_?$"
+)
+_SECRET_KEY: Final = re.compile(r"pass(?:word|phrase|wd|port)|secret|token|credential|api_?key|private_?key|card|cvv|cvc|ssn|pin$", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|npm|hf|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9.]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[A-Z])(?=[A-Za-z0-9+/_-]*[a-z])[A-Za-z0-9+/_-]{24,}(?![A-Za-z0-9])"
+)
+_RECORDS: Final = 4096
+_DEEP_TEXT: Final = 1_000_000
+
+
+class Handle:
+    """One record of a result: the values of its id, its numbers, and the names it goes by."""
+
+    __slots__ = ("ids", "names", "numbers", "server")
+
+    def __init__(self, server: str, ids: frozenset[str], names: tuple[tuple[str, ...], ...], numbers: frozenset[str]) -> None:
+        self.server, self.ids, self.names, self.numbers = server, ids, names, numbers
+
+
+class Ledger:
+    """One conversation's values. Mutable, no I/O, one thread."""
+
+    __slots__ = ("_limit", "_lost_records", "_named", "_reader", "by_value", "durations", "times", "values", "wishes")
+
+    def __init__(self, reader: Reader, limit: int = LIMIT) -> None:
+        self.values = Values(limit)
+        self.wishes: list[Wish] = []
+        self.times: set[int] = set()
+        self.durations: set[int] = set()
+        self.by_value: dict[str, list[Handle]] = {}
+        self._named: dict[tuple[str, tuple[str, ...]], set[frozenset[str]]] = {}
+        self._lost_records = False
+        self._reader = reader
+        self._limit = limit
+
+    def user(self, prompt: str, receipt: str) -> bool:
+        """Take in a prompt. True if it held text that is not the user's own, so that untrusted content was seen."""
+        taken = parts(prompt)
+        source = Source(receipt)
+        found = tokens(taken.own, self._reader.calendar)
+        self.values.user.add(found, source, readings=True)
+        if not self.values.user.full:
+            self.wishes.extend(self._reader.wishes(taken.own))
+            self._hours(found)
+        for piece in taken.pasted:
+            self.untrusted(piece, source)
+        return bool(taken.pasted)
+
+    def _hours(self, found: list[Token]) -> None:
+        units = self._reader.calendar.durations
+        for at, token in enumerate(found):
+            if token.key[0] == "t":
+                self.times.add(minutes(token.key))
+            joined = re.fullmatch(r"w(\d+)-?([^\W\d]+)", token.key)
+            if joined and joined.group(2) in units:
+                self.durations.add(int(joined.group(1)) * units[joined.group(2)])
+            figures = [key for key in (token.key, *token.readings) if re.fullmatch(r"n\d+(?:\.5)?", key)]
+            following = "".join(other.key[1:] for other in found[at + 1 : at + 3]) if figures else ""
+            unit = next((units[word] for word in sorted(units, key=len, reverse=True) if word.isascii() and following and found[at + 1].key == "w" + word or not word.isascii() and following.startswith(word)), None)
+            if figures and unit is not None:
+                self.durations.add(int(float(figures[0][1:]) * unit))
+
+    def untrusted(self, text: str, source: Source) -> None:
+        """Take in a text of untrusted origin."""
+        found = tokens(text)
+        self.values.untrusted.add([t.key for t in found], source, [reading for t in found for reading in t.readings])
+
+    def result(
+        self,
+        result: Any,
+        receipt: str,
+        server: str,
+        tool: str,
+        *,
+        trusted: bool,
+        private: bool,
+        arguments: Any = None,
+    ) -> None:
+        """Take in what a call returned, with the arguments it was called with."""
+        skip = self._echo(arguments) if trusted else frozenset()
+        for path, value in leaves(unfolded(result)):
+            source = Source(receipt, server, tool, path)
+            if trusted:
+                self.values.trusted.add(scalar_tokens(value), source, skip=skip)
+            elif isinstance(value, str):
+                self.untrusted(value, source)
+            elif not isinstance(value, bool):
+                self.values.untrusted.add([number_key(value)], source)
+            if private and isinstance(value, str):
+                self._secret(path, value, source)
+        if not trusted:
+            for path, key in _names_in(unfolded(result)):
+                self.untrusted(key, Source(receipt, server, tool, path))
+        self._records(unfolded(result), server)
+
+    def _secret(self, path: str, value: str, source: Source) -> None:
+        last = path.replace("[]", "").rpartition(".")[2]
+        if _SECRET_KEY.search(last) and len(value) >= 4:
+            self.values.secrets.add([token.key for token in tokens(value)], source)
+            return
+        for match in _SECRET.finditer(value[:_DEEP_TEXT]):
+            self.values.secrets.add([token.key for token in tokens(match.group())], source)
+
+    def _echo(self, arguments: Any) -> frozenset[str]:
+        """Keys that a result may only repeat: values of the call's arguments that nothing spoke for."""
+        found: set[str] = set()
+        for _, value in leaves(unfolded(arguments)):
+            for token in scalar_tokens(value):
+                if not self.values.user.has(token.key) and not self.values.trusted.has(token.key):
+                    found.add(token.key)
+        return frozenset(found)
+
+    def _records(self, result: Any, server: str) -> None:
+        stack = [result]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Mapping):
+                self._record(item, server)
+                stack.extend(item.values())
+            elif isinstance(item, list | tuple):
+                stack.extend(item)
+
+    def _record(self, record: Mapping[str, Any], server: str) -> None:
+        ids = frozenset(
+            scalar_key(value)
+            for key, value in record.items()
+            if isinstance(value, str | int) and not isinstance(value, bool) and _HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
+        )
+        names = tuple(
+            tuple(token.key for token in tokens(value))
+            for key, value in record.items()
+            if isinstance(value, str) and 0 < len(value) <= 120 and _NAME.match(str(key).casefold())
+        )
+        if not ids or not names:
+            return
+        if len(self._named) >= _RECORDS or len(self.by_value) >= _RECORDS:
+            self._lost_records = True
+            return
+        numbers = frozenset(
+            number_key(value)
+            for key, value in record.items()
+            if isinstance(value, int | float) and not isinstance(value, bool) and not _HANDLE.match(str(key).casefold())
+        )
+        handle = Handle(server, ids, names, numbers)
+        for name in names:
+            self._named.setdefault((server, name), set()).add(ids)
+        for value in ids:
+            kept = self.by_value.setdefault(value, [])
+            if len(kept) < 16 and not any(other.names == names and other.server == server for other in kept):
+                kept.append(handle)
+
+    def chosen(self, key: str, server: str) -> bool:
+        """Whether the user's words name exactly one record, and this is its id."""
+        if self._lost_records:
+            return False
+        for handle in self.by_value.get(key, ()):
+            if handle.server != server:
+                continue
+            for name in handle.names:
+                if len(self._named[(server, name)]) == 1 and self.names(name):
+                    return True
+        return False
+
+    def names(self, name: tuple[str, ...]) -> bool:
+        """Whether the user's words hold this name, and it says enough to be one."""
+        generic = self._reader.lexicon.generic
+        if all(key[0] == "n" or key[1:] in generic or len(key) < 4 and key.isascii() for key in name):
+            return False
+        return bool(self.values.user.places(name))
+
+
+def minutes(key: str) -> int:
+    """Minutes since midnight of a time token."""
+    hour, minute = key[1:].split(":")[:2]
+    return int(hour) * 60 + int(minute)
+
+
+def scalar_key(value: Any) -> str:
+    """A scalar as one key: how values are told apart, not how they are searched."""
+    if isinstance(value, str):
+        return " ".join(token.key for token in tokens(value))
+    return number_key(value)
+
+
+def scalar_tokens(value: Any) -> list[Token]:
+    """The tokens of a scalar; truth values have none."""
+    if isinstance(value, str):
+        return tokens(value)
+    if isinstance(value, bool) or value is None:
+        return []
+    return [Token(number_key(value), 0, 0)]
+
+
+def unfolded(result: Any) -> Any:
+    """A result as data: MCP content blocks by their text, text that is JSON as what it says."""
+    if isinstance(result, Mapping) and isinstance(result.get("content"), list) and _is_mcp(result):
+        parts_: list[Any] = [_block(block) for block in result["content"]]
+        if result.get("structuredContent") is not None:
+            parts_.append(result["structuredContent"])
+        return parts_
+    if isinstance(result, str):
+        return _parsed(result)
+    return result
+
+
+def _is_mcp(result: Mapping[str, Any]) -> bool:
+    return all(isinstance(block, Mapping) and isinstance(block.get("type"), str) for block in result["content"])
+
+
+def _block(block: Mapping[str, Any]) -> Any:
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return _parsed(block["text"])
+    return {key: value for key, value in block.items() if key not in ("type", "data", "blob")}
+
+
+def _parsed(text: str) -> Any:
+    start = text.lstrip()[:1]
+    if start and start in "[{" and len(text) <= _DEEP_TEXT:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def _names_in(result: Any) -> list[tuple[str, str]]:
+    """Names of members that look like text somebody wrote, not like a field."""
+    found: list[tuple[str, str]] = []
+    stack: list[tuple[str, Any]] = [("", result)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item, Mapping):
+            for key, value in item.items():
+                found.append((path, str(key)))
+                stack.append((f"{path}.{key}" if path else str(key), value))
+        elif isinstance(item, list | tuple):
+            stack.extend((f"{path}[]", part) for part in item)
+    return found
+
+
+def typed_safe(result: Any) -> bool:
+    """Whether a result is made of numbers, truth values, dates, times and UUIDs alone: nothing that could instruct."""
+    for _, value in leaves(unfolded(result)):
+        if isinstance(value, str) and value and not is_identifier(value):
+            found = tokens(value)
+            if not found or any(token.key[0] not in "dtn" for token in found):
+                return False
+    return all(re.fullmatch(r"[A-Za-z_][\w-]{0,40}", key) for _, key in _names_in(unfolded(result)))
