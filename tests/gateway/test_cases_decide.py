@@ -175,3 +175,13 @@ async def test_what_made_a_conversation_private_is_named_with_receipt_and_source
         key = "/".join(record.conversation)
         explained = await b.op("explain", server="web", tool="post", conversation=key)
         assert any("labels set" in remedy["command"] for remedy in explained["remedies"])
+
+
+async def test_what_no_rule_matches_is_the_presets_to_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "p.toml").write_text('[[rule]]\nname = "no"\nwhen = "tool.destructive"\nthen = "deny"\n')
+    s = ScriptedServer("s", [tool("r", read_only=True), tool("d", destructive=True)])
+    async with bench(tmp_path, monkeypatch, s, text=f'policy = "{tmp_path}/p.toml"\n', trust={"s": "trusted"}) as b:
+        client = await b.client()
+        await client.call("r").over()
+        await client.call("d").over()
+        assert b.decisions() == ["allow", "deny"]
