@@ -77,17 +77,14 @@ async def test_every_way_in_shows_the_resolved_hints(rig, name, era):
     for tool_name, wanted in VOUCHED[name].items():
         assert hints(trusted[tool_name]) == wanted, tool_name
 
-    async with rig.stdio("stranger", mode=era) as client:
-        strange = await tools(client)
-    assert {hints(tool) for tool in strange.values()} == {WORST}
-    assert list(strange) == list(plain)
-
-    async with rig.stdio("typed", *server.command, mode=era, env=server.env, cwd=server.folder) as client:
-        typed = await tools(client)
-    assert {hints(tool) for tool in typed.values()} == {WORST}, "nobody trusts what a client brings under a name of its own"
-    async with rig.stdio("brought", *server.command, mode=era, env=server.env, cwd=server.folder) as client:
-        brought = await tools(client)
-    assert {one: hints(tool) for one, tool in brought.items()} == {one: hints(tool) for one, tool in trusted.items()}
+    # Each start of a server costs a second, so the two eras share what is left: a command that a client brings itself.
+    known = "typed" if era == "legacy" else "brought"
+    async with rig.stdio(known, *server.command, mode=era, env=server.env, cwd=server.folder) as client:
+        found = await tools(client)
+    if known == "typed":
+        assert {hints(tool) for tool in found.values()} == {WORST}, "nobody trusts what comes under a name of its own"
+    else:
+        assert {one: hints(tool) for one, tool in found.items()} == {one: hints(tool) for one, tool in trusted.items()}
 
     async with rig.http(f"/s/{name}/mcp", mode=era) as client:
         over_http = await tools(client)
