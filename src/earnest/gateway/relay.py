@@ -431,12 +431,17 @@ class Relay:
         self.outlet.abandon()
 
     def interrupted(self, error: EarnestError) -> None:
-        """The gateway is about to end: the client gets an answer now, because nobody could give one later."""
-        if not self.done:
-            sent = self.state == "sent"
-            if self._exchange is not None:
-                self._exchange.cancel("the gateway is ending")
+        """The gateway is about to end. Over HTTP the client gets its answer now, because nobody could give one later; on a pipe
+        the call stays owed, and whoever takes the pipe over (or ends it) answers."""
+        if self.done:
+            return
+        sent = self.state == "sent"
+        if self._exchange is not None:
+            self._exchange.cancel("the gateway is ending")
+        if self.session.over_http:
             self.lost(error, sent)
+        else:
+            self._end("lost" if sent else "not-sent", f"{error.code}: {error.message}", b"")
 
     def unavailable(self, error: EarnestError, outcome: str = "not-sent") -> None:
         """The call cannot go on for a reason of earnest's or the server's own."""

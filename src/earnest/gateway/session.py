@@ -328,8 +328,11 @@ class Session:
         self.ready = False
         for relay in list(self.relays.values()):
             relay.cancel("the client is gone")
-        for kept in list(self._pending):
-            self._withdraw(kept)
+        for task, outlet in list(self._pending.values()):
+            task.cancel()
+            if self.over_http:
+                outlet.abandon()  # on a pipe it stays owed, see `Relay.interrupted`
+        self._pending.clear()
         self.end_subscriptions()
         self._waiting.clear()
         self.gateway.forget(self)
