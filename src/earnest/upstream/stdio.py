@@ -58,7 +58,9 @@ def find_executable(command: str, path: str, cwd: str | None = None) -> str:
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """A pre-exec function that asks the kernel to end the child with the daemon; None where the kernel cannot."""
+    """A pre-exec function that asks the kernel to end the child with the daemon, and lets it have no descriptors but its three:
+    the loop leaves second copies of its pipes open, so that a server that closes its output would never be heard to. None
+    where the kernel cannot."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -68,6 +70,10 @@ def _die_with_parent() -> Callable[[], None] | None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(127)
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2:
+                with contextlib.suppress(OSError):  # the one that lists
+                    os.set_inheritable(int(name), False)
 
     return before_exec
 
