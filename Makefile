@@ -43,11 +43,13 @@ clients:
 	@.servers/clients/bin/python -m pip install --disable-pip-version-check -qq --only-binary :all: fastmcp==4.2.3
 
 $(INSTALLED): $(INPUTS)
+	@echo "Installing earnest into $(VENV), once; this can take a minute or two …" >&2
 	@$(PYTHON) scripts/make-venv $(VENV)
 	@$(PIP) -e .
 	@touch $@
 
 $(INSTALLED_DEV): $(INPUTS)
+	@echo "Installing earnest and what its checks need into $(VENV), once; this can take a few minutes …" >&2
 	@$(PYTHON) scripts/make-venv $(VENV)
 	@$(PIP) -e '.[dev]'
 	@touch $(INSTALLED) $@

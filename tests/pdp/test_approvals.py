@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -66,13 +67,14 @@ def test_every_member_of_a_lock_is_one_that_this_file_changes() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.sets(st.sampled_from(sorted(OTHER))))
 def test_a_yes_fits_no_lock_that_differs_in_any_member(changed: set[str]) -> None:
-    store, wall = open_store(":memory:"), Wall()
-    known = of(store, wall)
-    asked = known.ask(LOCK, "{}")
-    assert known.decide(asked.id, True, channel="terminal", valid_s=600)
-    taken = known.take(msgspec.structs.replace(LOCK, **{name: OTHER[name] for name in changed}))
-    assert (taken is not None) is (not changed)
-    store.close()
+    with TemporaryDirectory() as folder:
+        store, wall = open_store(f"{folder}/store.db"), Wall()
+        known = of(store, wall)
+        asked = known.ask(LOCK, "{}")
+        assert known.decide(asked.id, True, channel="terminal", valid_s=600)
+        taken = known.take(msgspec.structs.replace(LOCK, **{name: OTHER[name] for name in changed}))
+        assert (taken is not None) is (not changed)
+        store.close()
 
 
 def test_a_yes_is_used_once(store: SqliteStore, wall: Wall) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -149,30 +150,31 @@ STEPS = st.lists(
 def test_whatever_happens_labels_only_grow_and_a_restart_forgets_none_that_was_answered_for(
     steps: list[tuple[str, tuple[str, ...], int]],
 ) -> None:
-    store = open_store(":memory:")
-    kept = Flaky(store)
-    known = Conversations(kept, Wall())
-    answered: dict[tuple[str, ...], int] = {}
-    before: dict[tuple[str, ...], int] = {}
-    for what, key, bits in steps:
-        kept.broken = what == "fail"
-        try:
-            if what == "open":
-                known.open(key, minted=True)
-            elif what == "made-up":
-                known.open(key, minted=False)
-            else:
-                known.raise_(key, bits, CAUSE)
-                answered[key] = answered.get(key, 0) | bits
-        except EarnestError:
-            pass
-        for k in list(before):
-            assert known.labels(k) & before[k] == before[k]
-        for k in KEYS:
-            if k in known:
-                before[k] = known.labels(k)
-    kept.broken = False
-    again = Conversations(kept, Wall())
-    for k, bits in answered.items():
-        assert again.labels(k) & bits == bits
-    store.close()
+    with TemporaryDirectory() as folder:
+        store = open_store(f"{folder}/store.db")
+        kept = Flaky(store)
+        known = Conversations(kept, Wall())
+        answered: dict[tuple[str, ...], int] = {}
+        before: dict[tuple[str, ...], int] = {}
+        for what, key, bits in steps:
+            kept.broken = what == "fail"
+            try:
+                if what == "open":
+                    known.open(key, minted=True)
+                elif what == "made-up":
+                    known.open(key, minted=False)
+                else:
+                    known.raise_(key, bits, CAUSE)
+                    answered[key] = answered.get(key, 0) | bits
+            except EarnestError:
+                pass
+            for k in list(before):
+                assert known.labels(k) & before[k] == before[k]
+            for k in KEYS:
+                if k in known:
+                    before[k] = known.labels(k)
+        kept.broken = False
+        again = Conversations(kept, Wall())
+        for k, bits in answered.items():
+            assert again.labels(k) & bits == bits
+        store.close()
