@@ -57,6 +57,15 @@ def runs(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] != "Z"
 
 
+async def ends(pid: int) -> bool:
+    """Whether a process is gone within two seconds: what a signal does shows a moment later."""
+    for _ in range(100):
+        if not runs(pid):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
 @pytest.fixture
 async def links() -> AsyncIterator[Make]:
     made: list[StdioLink] = []
@@ -254,7 +263,7 @@ async def test_closing_leaves_neither_the_process_nor_what_it_started(links, tmp
     begun = time.monotonic()
     await link.close()
     assert time.monotonic() - begun < 5
-    assert not runs(launcher) and not runs(helper)
+    assert not runs(launcher) and await ends(helper)
 
 
 async def test_what_a_server_started_ends_with_it(links, tmp_path):
@@ -266,11 +275,7 @@ async def test_what_a_server_started_ends_with_it(links, tmp_path):
     await link.open()
     helper = int(note.read_text())
     assert (await call(link, "die").wait()).lost_by
-    for _ in range(100):
-        if not runs(helper):
-            break
-        await asyncio.sleep(0.02)
-    assert not runs(helper)
+    assert await ends(helper)
 
 
 async def test_a_server_that_does_not_read_is_ended_before_it_costs_memory(links, scripted, monkeypatch):
