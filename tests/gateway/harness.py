@@ -58,7 +58,7 @@ def tool(name: str, *, description: str = "", **hints: bool) -> Json:
 
 def reads(name: str, **more: bool) -> Json:
     """A tool that claims to read, at home."""
-    return tool(name, **{"read_only": True, "open_world": False, **more})
+    return tool(name, **{"read_only": True, "open_world": False, **more})  # type: ignore[arg-type]
 
 
 def raw(value: object) -> bytes:

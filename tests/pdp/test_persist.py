@@ -67,8 +67,8 @@ def test_an_endorsement_covers_its_conversation_and_what_is_below_and_nothing_el
     for key in (KEY, (*KEY, "handle:a")):
         found = kept.covering(key, *wanted)
         assert found is not None and found.receipt == "r-9"
-    for key in (KEY[:1], ("user:1", "process:8.1")):
-        assert kept.covering(key, *wanted) is None
+    for other_key in (KEY[:1], ("user:1", "process:8.1")):
+        assert kept.covering(other_key, *wanted) is None
     for place in range(4):
         other = tuple("x" if i == place else word for i, word in enumerate(wanted))
         assert kept.covering(KEY, *other) is None
