@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -117,3 +118,10 @@ def test_whatever_a_command_raises_ends_in_one_message_and_a_code(monkeypatch, c
     monkeypatch.setattr(module, "stop", stop)
     assert run(["stop"]) == code
     assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_missing_dependency_is_named_with_what_to_do(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert run(["tools"]) == 2
+    said = capsys.readouterr().err
+    assert "E1500: typer, which earnest needs, is not installed for" in said and "make run" in said

@@ -133,6 +133,7 @@ def test_what_a_person_reads_has_the_address_and_how_to_point_a_client_at_it(hom
     run = at_terminal("run", "--port", "0")
     said = run.expect(r"ready: http://127\.0\.0\.1:\d+/mcp\n")
     assert "file-ops  trusted    5      hints on its own word 100%" in said
+    assert "  export PATH=" in said and f"  export EARNEST_CONFIG={home.earnest}/demo/demo-" in said
     token = next((home.earnest / "demo").parent.glob("c-*/token")).read_text().strip()
     http, stdio = [json.loads(text) for text in _objects(said)]
     assert http["mcpServers"]["earnest"]["headers"] == {"Authorization": f"Bearer {token}"}

@@ -47,7 +47,9 @@ def test_tabs_and_control_characters_in_a_diff_are_shown_safely() -> None:
     assert "-    a\n+    a<U+202E>\n" in out.getvalue()
 
 
-@pytest.mark.parametrize(("typed", "answer"), [("y\n", "y"), ("YES\n", "y"), ("\n", "n"), ("", "n"), ("?\ny\n", "y"), ("?\n", "n")])
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("y\n", "y"), ("YES\n", "y"), ("\n", "n"), ("", "n"), ("?\ny\n", "y"), ("?\n", "n")]
+)
 def test_a_question_takes_listed_answers_and_the_default_for_silence(typed: str, answer: str) -> None:
     out = Tty()
     assert Terminal(out, Tty(typed), {}).ask("Go?", {"y": "yes", "n": "no"}, "n") == answer
@@ -64,3 +66,15 @@ def test_a_person_can_be_asked_only_where_both_ends_are_a_terminal() -> None:
 def test_rich_is_not_loaded_before_something_is_drawn_in_colour() -> None:
     code = "import sys, earnest.cli.style; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_sentences_break_between_words_on_a_terminal_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "  a sentence longer than the terminal is wide, with http://a.example/an/address-that-is-never-broken/in/it"
+    tty, pipe = Tty(), io.StringIO()
+    Terminal(tty, None, {}).prose(text, under="    ")
+    Terminal(pipe, None, {}).prose(text, under="    ")
+    lines = tty.getvalue().splitlines()
+    assert pipe.getvalue() == text + "\n" and lines[0].startswith("  a sentence") and len(lines) > 2
+    assert all(line.startswith("    ") for line in lines[1:])
+    assert [word for line in lines for word in line.split()] == text.split()

@@ -91,7 +91,7 @@ def demo(as_json: Json = False) -> int:
         told: list[dict[str, Any]] = []
         instance = paths.instance({**os.environ, "EARNEST_HOME": f"{home}/state"}, config)
         if not as_json:
-            terminal.line("An assistant works with four servers: files, mailbox and fetcher are trusted, the liar is not.")
+            terminal.prose("An assistant works with four servers: files, mailbox and fetcher are trusted, the liar is not.")
         for number, step in enumerate(STEPS, 1):
             if not as_json:
                 _announce(terminal, number, step)
@@ -107,10 +107,11 @@ def demo(as_json: Json = False) -> int:
         print(json.dumps({"ok": right, "seconds": seconds, "steps": told, "site_visits": visits, "receipts_intact": whole}))
     else:
         terminal.line()
-        terminal.line(f"The site was asked for {', '.join(visits)}, and never for the address with the code in it.")
+        terminal.prose(f"The site was asked for {', '.join(visits)}, and never for the address with the code in it.")
         records = sum(len(done["decisions"]) for done in told)
-        terminal.line(f"{records} decisions are on record, in a chain that verifies. {seconds:.1f} s; nothing was left behind.")
-        terminal.line("Next: `earnest run` to try it with a client, `earnest init` to put it before your own servers.")
+        end = f"{seconds:.1f} s; nothing was left behind."
+        terminal.prose(f"{records} decisions are on record, in a chain that verifies. {end}")
+        terminal.prose("Next: `earnest run` to try it with a client, `earnest init` to put it before your own servers.")
     if not right:
         raise EarnestError("E1599", "the demo did not go as it should", "Please report what it printed.", exit_code=3)
     return 0
@@ -197,20 +198,21 @@ def _visits(home: str) -> list[str]:
 
 def _announce(terminal: Terminal, number: int, step: Step) -> None:
     terminal.line()
-    terminal.line(f"{number}. {step.title}", "strong")
+    terminal.prose(f"{number}. {step.title}", "strong", under="   ")
     terminal.line(f"   {step.server}/{step.tool}  {json.dumps(step.arguments)}")
 
 
 def _draw(terminal: Terminal, step: Step, done: dict[str, Any]) -> None:
     terminal.line(f"   {done['decision'].upper()}", _TONES[done["decision"]])
     for reason in done["reasons"]:
-        terminal.line(f"     {reason}")
+        terminal.prose(f"     {reason}", under="     ")
     if done["asked"]:
         terminal.line("   what the person is shown:", "dim")
         for line in done["asked"].split("\n"):
-            terminal.line(f"   | {line}", "dim")
+            terminal.prose(f"   | {line}", "dim", under="   |   ")
         terminal.line(f"   the person answers: {done['answer']}", "good" if done["answer"] != "no" else "bad")
     lines = done["result"].strip().split("\n")
-    terminal.line(f"   {'the model is told' if done['is_error'] else 'result'}: {lines[0]}{' …' if len(lines) > 1 else ''}")
+    said = f"   {'the model is told' if done['is_error'] else 'result'}: {lines[0]}{' …' if len(lines) > 1 else ''}"
+    terminal.prose(said, under="     ")
     terminal.line(f"   the conversation carries: {', '.join(done['labels']) or 'nothing'}", "dim")
-    terminal.line(f"   {step.after}")
+    terminal.prose(f"   {step.after}", under="   ")

@@ -6,6 +6,7 @@ Checks look and change nothing; those of servers start the server once and end i
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import socket
@@ -194,7 +195,10 @@ def listener(settings: Settings, status: dict[str, Any] | None) -> Iterator[Foun
             probe.bind((wanted.host, wanted.port))
         except OSError as error:
             text = f"{wanted.host}:{wanted.port} cannot be had: {error.strerror}"
-            yield Found("listener", "problem", text, "Choose another: [listen] port, or `earnest run --port 0`.")
+            remedy = "Choose another: [listen] port, or `earnest run --port 0`."
+            if error.errno == errno.EADDRINUSE:
+                remedy += " Perhaps an earnest of another configuration has it (the demo servers of `earnest run`, say)."
+            yield Found("listener", "problem", text, remedy)
         else:
             yield Found("listener", "ok", f"not open; {wanted.host}:{wanted.port} is free for `earnest run`")
 

@@ -75,7 +75,7 @@ def _draw(out: Terminal, said: dict[str, Any], target: str) -> None:
     out.line("Why", "strong")
     for reason in said["reasons"]:
         out.line(f"  {reason['verdict']:5}  {reason['rule']}")
-        out.line(f"         {reason['text']}", "dim")
+        out.prose(f"         {reason['text']}", "dim", under="         ")
     if not said["reasons"]:
         out.line("  nothing speaks against it")
     if said["remedies"]:

@@ -102,6 +102,9 @@ def run(args: Sequence[str]) -> int:
 
 
 def _own_mistake(error: Exception) -> EarnestError:
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("earnest"):
+        what = f"{error.name}, which earnest needs, is not installed for {sys.executable}"
+        return EarnestError("E1500", what, "Install earnest with its dependencies: `make run` in a checkout does.")
     if os.environ.get("EARNEST_DEBUG"):
         traceback.print_exc()
     return EarnestError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections import Counter
 from typing import Annotated, Any
@@ -181,8 +183,24 @@ def show(terminal: Terminal, opened: Opened, servers: dict[str, dict[str, Any]],
         terminal.line("A client that starts its servers:", "strong")
         terminal.line(json.dumps(stdio_client(opened), indent=2))
     terminal.line()
+    if setup := elsewhere(opened):
+        terminal.line("In another terminal, so that every command means this gateway:", "strong")
+        for line in setup:
+            terminal.line(f"  {line}")
+        terminal.line()
     terminal.line(f"Receipts: `earnest receipts{opened.flag}`. Calls that wait for you are told here. Ctrl-C ends.")
     terminal.line(f"ready: {opened.address}/mcp", "good")
+
+
+def elsewhere(opened: Opened) -> list[str]:
+    """What to type in another shell before commands without a path or `--config` mean this gateway; nothing if they do."""
+    lines = []
+    found = shutil.which("earnest")
+    if found is None or os.path.realpath(found) != os.path.realpath(program()):
+        lines.append(f'export PATH={shlex.quote(os.path.dirname(program()))}:"$PATH"')
+    if opened.named:
+        lines.append(f"export EARNEST_CONFIG={shlex.quote(opened.config)}")
+    return lines
 
 
 def _token(opened: Opened) -> str:
@@ -197,6 +215,6 @@ def tell(terminal: Terminal, opened: Opened, ask: dict[str, Any]) -> None:
     terminal.line(f"{ask['server']}/{what} waits for you (client {ask['client']}):", "warn")
     for rule, text, verdict in ask["reasons"]:
         if verdict != "allow":
-            terminal.line(f"  {rule}: {text}")
+            terminal.prose(f"  {rule}: {text}", under="    ")
     terminal.line(f"  see it all and answer:  earnest approvals{opened.flag}")
     terminal.line(f"  or at once:             earnest approvals answer {ask['id']} once{opened.flag}   (or: no)")

@@ -10,6 +10,8 @@ cut: long cells are folded.
 from __future__ import annotations
 
 import difflib
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TextIO
 
@@ -39,6 +41,20 @@ class Terminal:
         """Print lines of text."""
         self._out.write("\n".join(self.paint(part, tone) for part in text.split("\n")) + "\n")
         self._out.flush()
+
+    def prose(self, text: str, tone: Tone | None = None, *, under: str = "") -> None:
+        """Print sentences: on a terminal broken between words, with `under` before each further line; elsewhere one line.
+
+        Not for what is to be pasted.
+        """
+        width = shutil.get_terminal_size().columns
+        if not self._out.isatty() or len(text) < width:
+            return self.line(text, tone)
+        wrapped = textwrap.wrap(
+            visible(text), max(width - 1, 30), subsequent_indent=under, break_long_words=False, break_on_hyphens=False
+        )
+        for part in wrapped:
+            self.line(part, tone)
 
     def error(self, error: EarnestError) -> None:
         """Print what happened and what to do about it."""
