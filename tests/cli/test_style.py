@@ -78,3 +78,16 @@ def test_sentences_break_between_words_on_a_terminal_and_nowhere_else(monkeypatc
     assert pipe.getvalue() == text + "\n" and lines[0].startswith("  a sentence") and len(lines) > 2
     assert all(line.startswith("    ") for line in lines[1:])
     assert [word for line in lines for word in line.split()] == text.split()
+
+
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}])
+def test_a_table_breaks_no_word_however_narrow_the_terminal(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = ("tool", "read-only", "destructive", "idempotent")
+    row = ("files/write_file", "no claimed", "yes default", "no operator")
+    for columns in (40, 60, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        tty = Tty()
+        Terminal(tty, None, env).table(headers, [row])
+        text = tty.getvalue()
+        assert all(word in text for cell in (*headers[1:], *row) for word in cell.split()), text
+        assert ("destructive yes default" in " ".join(text.split())) is (columns == 40)

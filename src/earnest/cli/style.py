@@ -63,8 +63,12 @@ class Terminal:
             self.line(f"  {error.remedy}")
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table: folded to the width of a terminal, unfolded elsewhere."""
+        """Print a table: folded to the width of a terminal, unfolded elsewhere. Where a terminal is so narrow that words
+        would have to be broken, each row becomes a few lines."""
         cells = [[visible(cell) for cell in row] for row in rows]
+        if self._out.isatty() and self._too_wide([headers, *cells]):
+            self._records(headers, cells)
+            return
         if self.colour:
             self._rich_table(headers, cells)
             return
@@ -72,6 +76,19 @@ class Terminal:
         for row in (headers, *cells):
             self._out.write("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() + "\n")
         self._out.flush()
+
+    def _too_wide(self, rows: Sequence[Sequence[str]]) -> bool:
+        columns = list(zip(*rows, strict=True))
+        whole = [max(map(len, column)) for column in columns]
+        words = [max(len(word) for cell in column for word in (cell.split() or [""])) for column in columns]
+        needed = sum(words) + 3 * len(words) if self.colour else sum(whole) + 2 * len(whole) - 2
+        return needed > shutil.get_terminal_size().columns
+
+    def _records(self, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+        for first, *others in cells:
+            self.line(first, "strong")
+            pairs = [f"{header} {cell}".strip() for header, cell in zip(headers[1:], others, strict=True) if cell]
+            self.prose(f"  {' · '.join(pairs)}", under="  ")
 
     def _rich_table(self, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
         from rich import box
