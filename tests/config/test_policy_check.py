@@ -154,6 +154,13 @@ def test_a_replay_shows_what_another_policy_would_change() -> None:
     assert (change.was, change.now, change.rule) == ("ask", "deny", "preset/read-only: writes are denied")
 
 
+def test_a_call_that_ran_on_a_yes_is_an_ask_that_did_not_change() -> None:
+    run = receipt(decision="allow", approval="a-1")
+    assert replay(parse("preset = 'balanced'").policy, [run]).changes == ()
+    [change] = replay(parse("preset = 'read-only'").policy, [run]).changes
+    assert (change.was, change.now) == ("ask", "deny")
+
+
 def test_labels_and_pins_of_the_time_count() -> None:
     policy = parse("preset = 'none'\nallow = ['s/t']").policy
     lines = [

@@ -206,7 +206,9 @@ def _call(word: str, command: Command, args: list[str]) -> int:
     try:
         # Click drops the `--`; some commands must know what was typed behind it.
         behind = tuple(args[len(_before_dashes(args)) + 1 :]) if "--" in args else None
-        code = typer.main.get_command(app)(args, prog_name=f"earnest {word}", standalone_mode=False, obj=behind)
+        code = typer.main.get_command(app)(
+            args, prog_name=f"earnest {word}", standalone_mode=False, obj=behind, max_content_width=100
+        )
     except typer.Exit as end:
         return end.exit_code
     except typer.Abort:

@@ -205,7 +205,9 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
     if line["method"] != "tools/call":
         call = f"{line['server']} {line['method']} {line['tool']}"
     before, after = line["labels_before"], line["labels_after"]
-    labels = "+".join(before) + (f" > {'+'.join(after)}" if after is not None and after != before else "")
+    labels = "+".join(before)
+    if after is not None and after != before:
+        labels = f"{labels or 'none'} > {'+'.join(after) or 'none'}"
     why = "; ".join(reason["text"] for reason in line["reasons"])
     return (when, call, line["decision"], line["outcome"] or "-", labels, why, line["id"])
 

@@ -103,7 +103,8 @@ def _with_words(error: EarnestError, name: str, words: deque[str]) -> EarnestErr
     new = [line for line in said if line not in error.message]
     if not new:
         return error
-    message = f"{error.message}; its last words: {' / '.join(new)}"
+    before, heard, _ = error.message.partition("; its last words: ")  # some of them may be in it
+    message = f"{before}; its last words: {' / '.join(said if heard else new)}"
     return EarnestError(error.code, message, error.remedy, exit_code=error.exit_code)
 
 

@@ -121,12 +121,12 @@ def _again(compiled: Compiled, receipt: Mapping[str, Any]) -> Change | None:
         mode=compiled.policy.mode,
         endorsement=Endorsement(str(yes)) if yes else None,
     )
-    if decision.verdict.word == receipt["decision"]:
+    # A call that ran on a person's yes was an ask; that somebody said yes is no part of the policy.
+    before = "ask" if receipt.get("approval") else str(receipt["decision"])
+    if decision.verdict.word == before:
         return None
     first = decision.reasons[0]
-    return Change(
-        str(receipt["id"]), facts.server, facts.name, str(receipt["decision"]), decision.verdict.word, first.rule, first.text
-    )
+    return Change(str(receipt["id"]), facts.server, facts.name, before, decision.verdict.word, first.rule, first.text)
 
 
 def _profile(said: Any) -> Profile:
