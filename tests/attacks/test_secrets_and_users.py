@@ -1,0 +1,103 @@
+"""Secrets of a configured server stay between its configuration and itself; other users of the machine get nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attacks.rig import READ, Rig, refused, tool
+
+SECRET = "s3cr3t-0f-th3-s3rv3r"
+SNOOP = """
+import encodings.idna, json, os, socket, sys, urllib.request
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+instance, address, daemon = sys.argv[1:]
+got = []
+for name in ("token", "tokens.json", "store.db", "seal.key", "signing.key", "daemon.log", "http", "receipts", "payloads", "."):
+    path = os.path.join(instance, name)
+    try:
+        os.listdir(path) if name in ("receipts", "payloads", ".") else open(path, "rb").read()
+        got.append(name)
+    except OSError:
+        pass
+try:
+    socket.socket(socket.AF_UNIX).connect(os.path.join(instance, "s"))
+    got.append("socket")
+except OSError:
+    pass
+for name in ("environ", "mem", "maps", "fd", "cwd"):
+    path = f"/proc/{daemon}/{name}"
+    try:
+        os.listdir(path) if name == "fd" else os.readlink(path) if name == "cwd" else open(path, "rb").read(1)
+        got.append(path)
+    except OSError:
+        pass
+body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+for headers in ({}, {"Authorization": "Bearer x"}):
+    request = urllib.request.Request(address + "/mcp", body, {"Content-Type": "application/json", **headers})
+    try:
+        urllib.request.urlopen(request, timeout=5)
+        got.append("http")
+    except OSError:
+        pass
+print(json.dumps(got))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")
+async def test_another_user_of_the_machine_gets_nothing(rig: Rig):
+    rig.server("notes", {"tools": [tool("peek", **READ)]}, trust="trusted")
+    client = await rig.stdio("notes")
+    await client.call("peek")
+    address, _ = await rig.listening()
+    # Nothing but earnest's own modes stands between: the folders above are open.
+    os.chmod(rig.home.path, 0o755)
+    words = [sys.executable, "-S", "-c", SNOOP, str(rig.instance), address, str(await rig.daemon())]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+async def test_a_secret_of_a_server_is_nowhere_but_in_the_server(rig: Rig, tmp_path: Path):
+    secret_file = tmp_path / "secret.txt"
+    secret_file.write_text(SECRET + "-file\n")
+    rig.env["TOKEN_OF_NOTES"] = SECRET + "-env"
+    calls = {"boom": [{"stderr": "starting\n"}, {"exit": 3}]}
+    record = rig.server(
+        "notes",
+        {"tools": [tool("peek", **READ), tool("boom", **READ), tool("wipe")], "calls": calls},
+        trust="trusted",
+        more=f'env = {{ A = "${{env:TOKEN_OF_NOTES}}", B = "${{file:{secret_file}}}", C = "{SECRET}-plain" }}\n',
+    )
+    client = await rig.stdio("notes")
+    assert not refused(await client.call("peek"))
+    assert refused(await client.call("boom"))
+    assert refused(await client.call("wipe"))
+    started = record.events("start")[0]["env"]
+    assert {started["A"], started["B"].strip(), started["C"]} == {SECRET + "-env", SECRET + "-file", SECRET + "-plain"}
+    said = [b"".join(client.lines), client.stderr]
+    for op in ("status", "tools", "conversations", "approvals", "labels", "pins"):
+        said.append(json.dumps(await rig.person(op)).encode())
+    said.append(json.dumps(await rig.person("trust-preview", server="notes")).encode())
+    await rig.person("checkpoint")
+    assert not [text for text in said if SECRET.encode() in text]
+    held = [path for path in rig.instance.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert held == []
+    own = os.getpid()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != own:
+            try:
+                assert SECRET.encode() not in (entry / "cmdline").read_bytes(), entry
+            except OSError:
+                continue
+
+
+async def test_a_broken_reference_is_told_without_the_values_of_others(rig: Rig):
+    rig.server("notes", {"tools": []}, more=f'env = {{ A = "{SECRET}", B = "${{env:NOT_SET_ANYWHERE}}" }}\n')
+    shim = await rig.shim("notes")
+    assert await shim.wait() != 0
+    assert b"NOT_SET_ANYWHERE" in shim.stderr and SECRET.encode() not in shim.stderr
+    assert SECRET not in rig.log()
