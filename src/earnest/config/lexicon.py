@@ -47,6 +47,8 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
         generic=frozenset(fold(word) for word in joined("generic")),
         computed=joined("computed"),
         starts=joined("starts"),
+        leads=frozenset(fold(word) for word in joined("leads")),
+        delegates=joined("delegates"),
         roles={role: frozenset(names) for role, names in concepts["roles"].items()},
         loaded=tuple(concepts["loaded"]["patterns"]),
     )

@@ -2,7 +2,8 @@
 
 Theory. A call has effect if it is not read-only or can reach outside (a GET can). It passes if all of this holds:
 
-    verb and object     are what the user asked for (`intent`); a read needs no verb
+    verb and object     are what the user asked for (`intent`); a read needs no verb, and who says "follow the
+                        instructions" leaves the verb open, except for what destroys or binds
     each steering value (destination, selector, amount; unknown roles are all three) is the user's, or came from a trusted source;
                         what binds the user to somebody must be the user's
     content             carries no address, link or passage from untrusted text, in no encoding, and no secret; where it can reach
@@ -153,19 +154,14 @@ class _Judge:
     def objections(self) -> Iterator[Objection]:
         """Everything that speaks against the call."""
         call = self.call
-        wanted = self._wanted()
-        if wanted is not None:
-            yield wanted
+        yield from self._wanted()
         for number, (path, value) in enumerate(leaves(call.arguments)):
             if number >= _MOST_VALUES:
                 yield Objection(path, "", None, None, "the call has more values than are looked at")
                 return
             roles = call.roles.of(path)
-            if self.untrusted or self.values.untrusted.full:
-                if roles == _CONTENT:
-                    yield from self._content(path, value)
-                else:
-                    yield from self._steering(path, value, roles)
+            if self.untrusted:
+                yield from self._content(path, value) if roles == _CONTENT else self._steering(path, value, roles)
         if not isinstance(call.arguments, Mapping):
             yield Objection("", "", None, None, "the arguments are no object")
             return
@@ -176,18 +172,31 @@ class _Judge:
                     if self._positive(tokens(key), binding=False) is None:
                         yield self._bad(name, key, "the name of a member is not in your words")
 
-    def _wanted(self) -> Objection | None:
+    def _wanted(self) -> Iterator[Objection]:
         call, wishes = self.call, self.ledger.wishes
         if not wishes:
-            return Objection("", "", None, None, f"what the user asked for is not known, so nothing speaks for {call.tool}")
-        if call.read_only:
-            return None
-        if call.intent.reading and not call.destructive and not call.can_exfiltrate:
-            if named(call.intent, wishes):
-                return None
-        elif asked(call.intent, wishes):
-            return None
-        return Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
+            yield Objection("", "", None, None, f"what the user asked for is not known, so nothing speaks for {call.tool}")
+        elif call.read_only:
+            return
+        elif call.intent.reading and not call.destructive and not call.can_exfiltrate:
+            if not named(call.intent, wishes):
+                yield Objection("", "", None, None, f"the user's own words do not speak of what {call.tool} reads")
+        elif asked(call.intent, wishes) or (asked(call.intent, wishes, anywhere=True) and self._thing_named()):
+            return
+        elif call.destructive or call.intent.binding or not any(wish.delegated for wish in wishes):
+            # "Do what the mail says" leaves the verb open, but not to destroy, and not to commit the user; and not the values.
+            yield Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
+
+    def _thing_named(self) -> bool:
+        """Whether every destination and selector of the call is in the user's own words, and there is one."""
+        found = False
+        for path, value in leaves(self.call.arguments):
+            if isinstance(value, str) and self.call.roles.of(path) & {Role.DESTINATION, Role.SELECTOR}:
+                run = [token.key for token in tokens(value) if token.key != "."]
+                if not run or self._generic(run) or not self.values.user.places(run):
+                    return False
+                found = True
+        return found
 
     # Steering values
 
@@ -274,7 +283,10 @@ class _Judge:
     def _determined(self, path: str, value: Any, found: list[Token], roles: Roles, words: list[str]) -> bool:
         """Whether the user's words determine the value without spelling it."""
         run = [token.key for token in found]
-        if Role.SELECTOR in roles and self.ledger.chosen(" ".join(run), self.call.server):
+        whole, binding = " ".join(run), self.call.intent.binding
+        if Role.SELECTOR in roles and self.ledger.chosen(whole, self.call.server):
+            return True
+        if (Role.DESTINATION not in roles or not binding) and self._of_field(whole, path):
             return True
         if isinstance(value, str) and len(value) <= 3 and value.isalpha() and self._abbreviated(value.casefold(), words):
             return True
@@ -283,6 +295,11 @@ class _Judge:
         if all(key[0] in "dt" for key in run) and self._timed(run, words):
             return True
         return Role.AMOUNT in roles and len(run) == 1 and run[0][0] == "n" and self._computed(run[0])
+
+    def _of_field(self, whole: str, path: str) -> bool:
+        """`participants` of the one event they named, if they speak of participants."""
+        field = path.replace("[]", "").rpartition(".")[2].casefold()
+        return any(self.reader.speaks(field, wish) for wish in self.ledger.wishes) and self.ledger.told(whole, self.call.server, field)
 
     def _abbreviated(self, value: str, words: list[str]) -> bool:
         """`r` for the user's "read permissions": the beginning of a word beside the argument's own name."""
@@ -308,9 +325,12 @@ class _Judge:
 
     def _timed(self, run: list[str], words: list[str]) -> bool:
         """A day of the user's with an hour they left open, or an end by how long they said it takes."""
-        if not all(self._in_words([key], []) for key in run if key[0] == "d"):
-            return False
         ledger = self.ledger
+        for key in (key for key in run if key[0] == "d"):
+            if self._in_words([key], []):
+                continue
+            if ledger.dates or self.values.untrusted.full or self.values.untrusted.token(key) is not None:
+                return False
         lengths = ledger.durations or ({30, 60} if {"end", "until", "finish", "to"} & set(words) else set())
         ends = {(start + length) % 1440 for start in ledger.times for length in lengths}
         for key in (key for key in run if key[0] == "t"):
@@ -400,7 +420,7 @@ class _Judge:
         source: Source | None = None
         for text in (value, *disguise.readings(value)):
             for token in tokens(text):
-                source = self.values.untrusted.token(token.key)
+                source = self.values.untrusted.token(token.key) or self.values.untrusted.token("h" + token.key[1:])
                 if source is not None:
                     return Objection(path, value, Origin.UNTRUSTED, source, what)
         return Objection(path, value, None, None, what)

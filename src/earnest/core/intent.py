@@ -40,7 +40,8 @@ class Thing(msgspec.Struct, frozen=True):
 
 class Lexicon(msgspec.Struct, frozen=True):
     """The words of all languages together. `generic`: values that say little by themselves. `computed`: words that ask for a
-    number to be worked out. `starts`: words that say how a name begins. `roles`: by role, words in names of
+    number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun (`email~`) is a
+    verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `roles`: by role, words in names of
     arguments. `loaded`: names of files that something runs or obeys later, as regular expressions."""
 
     verbs: Mapping[str, Verb] = {}
@@ -50,6 +51,8 @@ class Lexicon(msgspec.Struct, frozen=True):
     generic: frozenset[str] = frozenset()
     computed: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
+    leads: frozenset[str] = frozenset()
+    delegates: tuple[str, ...] = ()
     roles: Mapping[str, frozenset[str]] = {}
     loaded: tuple[str, ...] = ()
 
@@ -68,6 +71,7 @@ class ToolIntent(msgspec.Struct, frozen=True):
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
+_PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
 
@@ -80,10 +84,12 @@ def name_words(name: str) -> list[str]:
 class _Finder:
     """Finds which concepts a sentence holds. Words, beginnings (`lösch*`), phrases and words of scripts without blanks."""
 
-    def __init__(self, words: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, words: Mapping[str, Sequence[str]], leads: frozenset[str] = frozenset()) -> None:
         self.exact: dict[str, list[str]] = {}
+        self.nouns: dict[str, list[str]] = {}
         self.starts: dict[str, list[str]] = {}
         self.inside: list[tuple[str, str]] = []
+        self.leads = leads
         for concept, entries in words.items():
             for entry in entries:
                 entry = fold(entry)
@@ -91,6 +97,8 @@ class _Finder:
                     self.inside.append((entry.rstrip("*"), concept))
                 elif " " in entry:
                     self.inside.append((entry, concept))
+                elif entry.endswith("~"):
+                    self.nouns.setdefault(entry[:-1], []).append(concept)
                 elif entry.endswith("*"):
                     self.starts.setdefault(entry[:-1], []).append(concept)
                 else:
@@ -98,9 +106,13 @@ class _Finder:
 
     def find(self, sentence: str, words: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
         found: list[tuple[str, int]] = []
-        for word, at in words:
+        for number, (word, at) in enumerate(words):
             for concept in self.exact.get(word, ()):
                 found.append((concept, at))
+            if word in self.nouns and (not number or words[number - 1][0] in self.leads or sentence[at - 2 : at - 1] in ",:;(-"):
+                found.extend((concept, at) for concept in self.nouns[word])
+            if word.endswith("ed") and (not number or words[number - 1][0] not in _PASSIVE):
+                continue  # "the scheduled one", "what he deleted": told, not asked
             for length in range(2, len(word) + 1):
                 for concept in self.starts.get(word[:length], ()):
                     found.append((concept, at))
@@ -122,9 +134,10 @@ class Reader:
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon = lexicon
         self.calendar = lexicon.calendar
-        self._verbs = _Finder({concept: verb.words for concept, verb in lexicon.verbs.items()})
+        self._verbs = _Finder({concept: verb.words for concept, verb in lexicon.verbs.items()}, lexicon.leads)
         self._objects = _Finder({concept: thing.words for concept, thing in lexicon.objects.items()})
         self._computed = _Finder({"computed": lexicon.computed})
+        self._delegates = _Finder({"delegated": lexicon.delegates})
         self._negations = _Finder({"not": lexicon.negations})
         self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
         self._loaded = re.compile("|".join(lexicon.loaded)) if lexicon.loaded else None
@@ -143,6 +156,19 @@ class Reader:
     def loaded(self, value: str) -> bool:
         """Whether a path is one of what something runs or obeys later."""
         return self._loaded is not None and self._loaded.search(path(fold(value).strip())) is not None
+
+    def verb(self, word: str) -> bool:
+        """Whether a word is a verb in any language, in any form the lexicon knows."""
+        folded = fold(word)
+        return bool(self._verbs.find(folded, [(folded, 0)]) or folded in self._verbs.nouns or (folded,) in self._tool_verbs)
+
+    def common(self, word: str) -> bool:
+        """Whether a word is one of the lexicon's, so that it is hardly somebody's name."""
+        return self.verb(word) or bool(self._objects.find(word, [(word, 0)])) or word in self.lexicon.generic
+
+    def speaks(self, field: str, wish: Wish) -> bool:
+        """Whether a sentence holds the words of a field's name."""
+        return all(_stem(word) in wish.words for word in name_words(field))
 
     def holds(self, word: str, wish: Wish) -> bool:
         """Whether a sentence speaks of what a word in an argument's name means."""
@@ -197,7 +223,8 @@ class Reader:
             )
             objects = frozenset(concept for concept, _ in self._objects.find(sentence, words))
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
-            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words))))
+            delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
+            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated))
         return found
 
 
@@ -207,18 +234,20 @@ class Wish(msgspec.Struct, frozen=True):
     verbs: frozenset[str]
     objects: frozenset[str]
     words: frozenset[str]
-    computed: bool
+    computed: bool = False
+    delegated: bool = False
 
 
-def asked(intent: ToolIntent, wishes: Sequence[Wish]) -> bool:
-    """Whether the user's words ask for what the tool does."""
+def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False) -> bool:
+    """Whether the user's words ask for what the tool does. `anywhere`: verb and object may stand far apart, which is enough
+    where the user named the very thing."""
     for at, wish in enumerate(wishes):
         verb = bool(intent.verbs & wish.verbs) or bool(intent.plain_verbs and _any_word(intent.plain_verbs, wish.words))
         if not verb:
             continue
         if not intent.objects and not intent.plain_objects:
             return True
-        if any(_names(intent, near) for near in wishes[max(0, at - 1) : at + 2]):
+        if any(_names(intent, near) for near in (wishes if anywhere else wishes[max(0, at - 1) : at + 2])):
             return True
     return False
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from earnest.core.intent import Reader, Wish
+from earnest.core.intent import Reader, Wish, name_words
 from earnest.core.pasted import parts
 from earnest.core.provenance import LIMIT, Source, Values
 from earnest.core.values import Token, is_identifier, leaves, number_key, tokens
@@ -30,31 +30,40 @@ _SECRET: Final = re.compile(
     r"(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|npm|hf|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9.]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[A-Z])(?=[A-Za-z0-9+/_-]*[a-z])[A-Za-z0-9+/_-]{24,}(?![A-Za-z0-9])"
 )
+_MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
+_POINT: Final = re.compile(r"(^|[:.;!?\n])[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
+_PROPER: Final = re.compile(r"(?<=[^\W_] )[A-Z][^\W_]{3,}(?![\w@./-])")
 _RECORDS: Final = 4096
 _DEEP_TEXT: Final = 1_000_000
 
 
 class Handle:
-    """One record of a result: the values of its id, its numbers, and the names it goes by."""
+    """One record of a result: the values of its id, the names it goes by, and what its other fields hold."""
 
-    __slots__ = ("ids", "names", "numbers", "server")
+    __slots__ = ("fields", "ids", "names", "server")
 
-    def __init__(self, server: str, ids: frozenset[str], names: tuple[tuple[str, ...], ...], numbers: frozenset[str]) -> None:
-        self.server, self.ids, self.names, self.numbers = server, ids, names, numbers
+    def __init__(
+        self, server: str, ids: frozenset[str], names: tuple[tuple[str, ...], ...], fields: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.server, self.ids, self.names, self.fields = server, ids, names, fields
 
 
 class Ledger:
     """One conversation's values. Mutable, no I/O, one thread."""
 
-    __slots__ = ("_limit", "_lost_records", "_named", "_reader", "by_value", "durations", "times", "values", "wishes")
+    __slots__ = ("_beginning", "_holding", "_limit", "_lost_records", "_named", "_reader", "by_value", "dates", "durations", "proper", "times", "values", "wishes")
 
     def __init__(self, reader: Reader, limit: int = LIMIT) -> None:
         self.values = Values(limit)
         self.wishes: list[Wish] = []
         self.times: set[int] = set()
+        self.dates = False
+        self.proper: set[str] = set()
         self.durations: set[int] = set()
         self.by_value: dict[str, list[Handle]] = {}
-        self._named: dict[tuple[str, tuple[str, ...]], set[frozenset[str]]] = {}
+        self._named: dict[tuple[str, tuple[str, ...]], list[Handle]] = {}
+        self._beginning: dict[tuple[str, str], list[Handle]] = {}
+        self._holding: dict[str, list[Handle]] = {}
         self._lost_records = False
         self._reader = reader
         self._limit = limit
@@ -63,28 +72,52 @@ class Ledger:
         """Take in a prompt. True if it held text that is not the user's own, so that untrusted content was seen."""
         taken = parts(prompt)
         source = Source(receipt)
-        found = tokens(taken.own, self._reader.calendar)
+        # A blank forgotten after a full stop: `at www.example.org.Then …`.
+        own = _MISSING_BLANK.sub(". ", taken.own)
+        # The number of a point in a list is no value.
+        own = _POINT.sub(lambda match: match.group(1) + "\n", own)
+        found = tokens(own, self._reader.calendar)
         self.values.user.add(found, source, readings=True)
         if not self.values.user.full:
-            self.wishes.extend(self._reader.wishes(taken.own))
+            self.wishes.extend(self._reader.wishes(own))
+            self._proper(own)
             self._hours(found)
         for piece in taken.pasted:
             self.untrusted(piece, source)
         return bool(taken.pasted)
 
+    def _proper(self, own: str) -> None:
+        """Words in capitals inside a sentence that are no common words: names people give by their beginning (`Acme` for `Acme Ltd.`)."""
+        for match in _PROPER.finditer(own):
+            word = match.group().casefold()
+            if not self._reader.common(word) and len(self.proper) < 1000:
+                self.proper.add("w" + word)
+
     def _hours(self, found: list[Token]) -> None:
         units = self._reader.calendar.durations
         for at, token in enumerate(found):
+            self.dates = self.dates or token.key[0] == "d"
             if token.key[0] == "t":
                 self.times.add(minutes(token.key))
             joined = re.fullmatch(r"w(\d+)-?([^\W\d]+)", token.key)
             if joined and joined.group(2) in units:
                 self.durations.add(int(joined.group(1)) * units[joined.group(2)])
-            figures = [key for key in (token.key, *token.readings) if re.fullmatch(r"n\d+(?:\.5)?", key)]
-            following = "".join(other.key[1:] for other in found[at + 1 : at + 3]) if figures else ""
-            unit = next((units[word] for word in sorted(units, key=len, reverse=True) if word.isascii() and following and found[at + 1].key == "w" + word or not word.isascii() and following.startswith(word)), None)
-            if figures and unit is not None:
-                self.durations.add(int(float(figures[0][1:]) * unit))
+            if at + 1 < len(found) and (figure := self._figure(token)) is not None:
+                unit = self._unit(found[at + 1 : at + 3])
+                if unit is not None:
+                    self.durations.add(int(figure * unit))
+
+    def _unit(self, following: list[Token]) -> int | None:
+        units = self._reader.calendar.durations
+        word = following[0].key[1:]
+        if word in units:
+            return units[word]
+        joined = "".join(token.key[1:] for token in following)
+        return next((length for unit, length in units.items() if not unit.isascii() and joined.startswith(unit)), None)
+
+    @staticmethod
+    def _figure(token: Token) -> float | None:
+        return next((float(key[1:]) for key in (token.key, *token.readings) if re.fullmatch(r"n\d{1,3}(?:\.5)?", key)), None)
 
     def untrusted(self, text: str, source: Source) -> None:
         """Take in a text of untrusted origin."""
@@ -111,13 +144,36 @@ class Ledger:
             elif isinstance(value, str):
                 self.untrusted(value, source)
             elif not isinstance(value, bool):
-                self.values.untrusted.add([number_key(value)], source)
+                # A number that the server gave to a record is nothing that somebody wrote.
+                minted = _HANDLE.match(path.replace("[]", "").rpartition(".")[2].casefold())
+                self.values.untrusted.add([number_key(value) if not minted else "h" + number_key(value)[1:]], source)
             if private and isinstance(value, str):
                 self._secret(path, value, source)
         if not trusted:
             for path, key in _names_in(unfolded(result)):
                 self.untrusted(key, Source(receipt, server, tool, path))
         self._records(unfolded(result), server)
+
+    def harmless(self, result: Any) -> bool:
+        """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short names without a
+        verb. It sets no label; its values stay of untrusted origin."""
+        for path, value in leaves(unfolded(result)):
+            if not isinstance(value, str) or not value or is_identifier(value):
+                continue
+            found = tokens(value)
+            if found and all(token.key[0] in "dtn" for token in found):
+                continue
+            if not path.endswith("[]") or not self._name_only(value):
+                return False
+        return all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,30}", key) and not self._sentence(key) for _, key in _names_in(unfolded(result)))
+
+    def _name_only(self, value: str) -> bool:
+        return len(value) <= 24 and re.fullmatch(r"[^\W_][\w-]*", value) is not None and not self._sentence(value)
+
+    def _sentence(self, name: str) -> bool:
+        """Whether a name could be read as an order: it holds a verb, or more words than names have."""
+        words = name_words(name)
+        return len(words) > 3 or any(self._reader.verb(word) for word in words)
 
     def _secret(self, path: str, value: str, source: Source) -> None:
         last = path.replace("[]", "").rpartition(".")[2]
@@ -153,38 +209,51 @@ class Ledger:
             if isinstance(value, str | int) and not isinstance(value, bool) and _HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
         )
         names = tuple(
-            tuple(token.key for token in tokens(value))
+            keys
             for key, value in record.items()
             if isinstance(value, str) and 0 < len(value) <= 120 and _NAME.match(str(key).casefold())
+            if (keys := tuple(token.key for token in tokens(value)))
         )
         if not ids or not names:
             return
-        if len(self._named) >= _RECORDS or len(self.by_value) >= _RECORDS:
+        if len(self._named) >= _RECORDS or len(self._holding) >= _RECORDS:
             self._lost_records = True
             return
-        numbers = frozenset(
-            number_key(value)
-            for key, value in record.items()
-            if isinstance(value, int | float) and not isinstance(value, bool) and not _HANDLE.match(str(key).casefold())
-        )
-        handle = Handle(server, ids, names, numbers)
+        fields = {str(key).casefold().rstrip("_"): found for key, value in record.items() if (found := _field(value))}
+        handle = Handle(server, ids, names, fields)
         for name in names:
-            self._named.setdefault((server, name), set()).add(ids)
+            self._named.setdefault((server, name), []).append(handle)
+            self._beginning.setdefault((server, name[0]), []).append(handle)
         for value in ids:
             kept = self.by_value.setdefault(value, [])
             if len(kept) < 16 and not any(other.names == names and other.server == server for other in kept):
                 kept.append(handle)
+        for values in fields.values():
+            for value in values:
+                holders = self._holding.setdefault(value, [])
+                if len(holders) < 16:
+                    holders.append(handle)
 
     def chosen(self, key: str, server: str) -> bool:
         """Whether the user's words name exactly one record, and this is its id."""
+        return any(handle.server == server and self._meant(handle) for handle in self.by_value.get(key, ()))
+
+    def told(self, key: str, server: str, field: str) -> bool:
+        """Whether the user's words name exactly one record and one of its fields, and this is what the field holds."""
+        for handle in self._holding.get(key, ()):
+            if handle.server == server and key in handle.fields.get(field, ()) and self._meant(handle):
+                return True
+        return False
+
+    def _meant(self, handle: Handle) -> bool:
         if self._lost_records:
             return False
-        for handle in self.by_value.get(key, ()):
-            if handle.server != server:
-                continue
-            for name in handle.names:
-                if len(self._named[(server, name)]) == 1 and self.names(name):
-                    return True
+        for name in handle.names:
+            same = self._named[(handle.server, name)]
+            if all(other.ids == handle.ids for other in same) and self.names(name):
+                return True
+            if name[0] in self.proper and all(other.ids == handle.ids for other in self._beginning[handle.server, name[0]]):
+                return True
         return False
 
     def names(self, name: tuple[str, ...]) -> bool:
@@ -193,6 +262,16 @@ class Ledger:
         if all(key[0] == "n" or key[1:] in generic or len(key) < 4 and key.isascii() for key in name):
             return False
         return bool(self.values.user.places(name))
+
+
+def _field(value: Any) -> frozenset[str]:
+    """What a field holds: one scalar, or a list of them."""
+    items = value if isinstance(value, list | tuple) else (value,)
+    if len(items) > 64:
+        return frozenset()
+    return frozenset(
+        scalar_key(item) for item in items if isinstance(item, str | int | float) and not isinstance(item, bool) and len(str(item)) <= 120
+    )
 
 
 def minutes(key: str) -> int:
@@ -262,13 +341,3 @@ def _names_in(result: Any) -> list[tuple[str, str]]:
         elif isinstance(item, list | tuple):
             stack.extend((f"{path}[]", part) for part in item)
     return found
-
-
-def typed_safe(result: Any) -> bool:
-    """Whether a result is made of numbers, truth values, dates, times and UUIDs alone: nothing that could instruct."""
-    for _, value in leaves(unfolded(result)):
-        if isinstance(value, str) and value and not is_identifier(value):
-            found = tokens(value)
-            if not found or any(token.key[0] not in "dtn" for token in found):
-                return False
-    return all(re.fullmatch(r"[A-Za-z_][\w-]{0,40}", key) for _, key in _names_in(unfolded(result)))

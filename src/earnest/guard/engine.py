@@ -29,7 +29,7 @@ from earnest.core.decide import Subject, Table
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, FlowState
 from earnest.core.integrity import Call, Integrity, judge
 from earnest.core.intent import Lexicon, Reader, ToolIntent
-from earnest.core.ledger import Ledger, scalar_key, scalar_tokens, typed_safe, unfolded
+from earnest.core.ledger import Ledger, scalar_key, scalar_tokens, unfolded
 from earnest.core.policy import Policy
 from earnest.core.profile import Trust
 from earnest.core.provenance import LIMIT
@@ -212,7 +212,7 @@ class Guard:
         private = profile.reads_private.value
         if private:
             self._raise(PRIVATE, step, known, profile.reads_private.basis.value)
-        if not trusted and not typed_safe(result):
+        if not trusted and not self._ledger.harmless(result):
             self._raise(UNTRUSTED, step, known, f"stored by {marked}" if marked else profile.sees_untrusted.basis.value)
         self._ledger.result(
             result, step, known.server, known.name, trusted=trusted, private=private, arguments=given
