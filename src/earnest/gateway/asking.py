@@ -91,6 +91,9 @@ class Asking:
             self._release(relay, used.id)
             return
         self._gateway.records.decided(judgement, "ask")
+        if self.approvals.refused(lock):
+            self._decline(relay)
+            return
         if state is not None:
             self._read_retry(relay, lock, state)
             return
