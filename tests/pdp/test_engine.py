@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -119,34 +120,35 @@ RESULTS = [
 def test_whenever_the_store_fails_the_label_counts_all_the_same_and_a_restart_keeps_what_was_delivered(
     steps: list[tuple[str, bytes, int]],
 ) -> None:
-    store = open_store(":memory:")
-    world = World(store)
-    put = store.put_flow
-    delivered = 0
+    with TemporaryDirectory() as folder:
+        store = open_store(f"{folder}/store.db")
+        world = World(store)
+        put = store.put_flow
+        delivered = 0
 
-    def broken(row: object) -> None:
-        raise EarnestError("E1402", "the store is locked")
+        def broken(row: object) -> None:
+            raise EarnestError("E1402", "the store is locked")
 
-    for name, result, fails in steps:
-        before = world.conversations.labels(KEY)
-        judged = world.engine.judge(world.question(name))
-        try:
-            store.put_flow = broken if fails == 1 else put  # type: ignore[method-assign]
-            world.engine.admit(judged)
-            store.put_flow = broken if fails == 2 else put  # type: ignore[method-assign]
-            world.engine.observed(judged, outcome(result))
-            delivered |= judged.labels_after
-        except EarnestError:
-            pass
-        finally:
-            store.put_flow = put  # type: ignore[method-assign]
-        now = world.conversations.labels(KEY)
-        assert now & before == before
-        assert now & delivered == delivered
-    again = Conversations(KeptLabels(store), lambda: 1000.0)
-    again.open(KEY, minted=True)
-    assert again.labels(KEY) & delivered == delivered
-    store.close()
+        for name, result, fails in steps:
+            before = world.conversations.labels(KEY)
+            judged = world.engine.judge(world.question(name))
+            try:
+                store.put_flow = broken if fails == 1 else put  # type: ignore[method-assign]
+                world.engine.admit(judged)
+                store.put_flow = broken if fails == 2 else put  # type: ignore[method-assign]
+                world.engine.observed(judged, outcome(result))
+                delivered |= judged.labels_after
+            except EarnestError:
+                pass
+            finally:
+                store.put_flow = put  # type: ignore[method-assign]
+            now = world.conversations.labels(KEY)
+            assert now & before == before
+            assert now & delivered == delivered
+        again = Conversations(KeptLabels(store), lambda: 1000.0)
+        again.open(KEY, minted=True)
+        assert again.labels(KEY) & delivered == delivered
+        store.close()
 
 
 def test_what_cannot_be_read_is_worst(store: SqliteStore) -> None:
