@@ -135,7 +135,7 @@ async def test_a_page_in_a_browser_gets_nothing(rig: Rig):
     record = rig.server("notes", SCRIPT, trust="trusted")
     address, token = await rig.listening()
     path = address + "/s/notes/mcp"
-    call = (CALL % '{"name":"peek","arguments":{}}').encode()
+    call = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'  # answered to whoever may speak at all
     kind = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     port = address.rpartition(":")[2]
     tries = [
@@ -150,10 +150,11 @@ async def test_a_page_in_a_browser_gets_nothing(rig: Rig):
         (token, {**kind, "Content-Type": "application/x-www-form-urlencoded"}, "POST"),
         (None, {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}, "OPTIONS"),
     ]
+    assert (await HttpClient(path, token).post(call, kind)).status == 200
     for given, headers, method in tries:
         reply = await HttpClient(path, given).post(call, headers, method=method)
         assert 400 <= reply.status < 500, (given and "token", headers, reply.status)
         low = {name.lower(): value for name, value in reply.headers.items()}
         assert "access-control-allow-origin" not in low
         assert token not in reply.body.decode(errors="replace")
-    assert record.events("start") == [] or record.calls() == []
+    assert record.calls() == []
