@@ -77,7 +77,8 @@ class Gateway:
         self.server_requests = ServerRequests(self)
         self.names = Names()
         self.sessions: set[Session] = set()
-        self.relays: set[Relay] = set()
+        self.relays: dict[Relay, str] = {}
+        """Calls under way, each with what its client's calls are counted under."""
         self.on_asked: set[Callable[[Approval], None]] = set()
         self._connect = connect
         self._by_client: dict[str, int] = {}
@@ -335,7 +336,9 @@ class Gateway:
     def enter(self, relay: Relay) -> EarnestError | None:
         """Count a call in; the limit it would break, if any."""
         limits = self.settings.limits
-        client, server = relay.session.client.name, relay.served.name if relay.served is not None else ""
+        # A client's calls are counted under its name at its process: many clients go by one name.
+        client = f"{relay.session.client.name} {relay.session.client.key[-1]}"
+        server = relay.served.name if relay.served is not None else ""
         if self._by_client.get(client, 0) >= limits.in_flight_per_client:
             return EarnestError(
                 "E1703", f"too many calls in flight ([limits] in_flight_per_client = {limits.in_flight_per_client})"
@@ -347,17 +350,17 @@ class Gateway:
         self._by_client[client] = self._by_client.get(client, 0) + 1
         self._by_server[server] = self._by_server.get(server, 0) + 1
         relay.session.relays[relay.kept] = relay
-        self.relays.add(relay)
+        self.relays[relay] = client
         return None
 
     def leave(self, relay: Relay) -> None:
         """Count a call out."""
-        if relay not in self.relays:
+        client = self.relays.pop(relay, None)
+        if client is None:
             return
-        self.relays.discard(relay)
         relay.session.relays.pop(relay.kept, None)
         for counts, name in (
-            (self._by_client, relay.session.client.name),
+            (self._by_client, client),
             (self._by_server, relay.served.name if relay.served is not None else ""),
         ):
             left = counts.get(name, 1) - 1
@@ -395,3 +398,4 @@ class Gateway:
         """A call waits for a person."""
         for told in tuple(self.on_asked):
             told(approval)
+

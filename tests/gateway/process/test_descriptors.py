@@ -232,3 +232,17 @@ def test_python_asyncio_and_uvloop_clients(rig, other):
         [sys.executable, "-c", code, json.dumps(rig.command())], env=rig.env, capture_output=True, text=True, timeout=30
     )
     assert out.stdout.split() == ["1", "0", "1", "0"], out.stderr
+
+
+def test_a_client_that_closes_both_ends_is_gone_though_a_call_still_runs(rig, other):
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    shim = rig.shim(stdin=in_read, stdout=out_write)
+    os.close(in_read)
+    os.close(out_write)
+    os.write(in_write, b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"delay":"never"}}\n')
+    os.close(in_write)
+    with pytest.raises(subprocess.TimeoutExpired):
+        shim.wait(0.7)  # a call is under way and its answer can still be read
+    os.close(out_read)
+    assert shim.wait(10) == 0

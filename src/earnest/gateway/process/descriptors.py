@@ -168,6 +168,12 @@ class Sink(_Watched):
         except (BlockingIOError, InterruptedError):
             return 0
 
+    def hung_up(self) -> bool:
+        """Whether nobody can read any more, asked without writing. Files and /dev/null never hang up."""
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
+
     def may_tear(self, length: int) -> bool:
         """Whether a write of this length may be cut by a kill; a pipe takes up to PIPE_BUF whole or not at
         all."""

@@ -29,6 +29,7 @@ MAYBE = (
 )
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 _REOPEN_S = 60.0
+HANGUP_S = 0.5
 LINGER_S = 5.0
 """Seconds that what was sent has to leave, once a client is ended."""
 _HOOK_BYTES = 16 << 20
@@ -319,6 +320,16 @@ class StdioPeer:
         if self.on_eof is not None:
             self.on_eof()
         self._maybe_end()
+        self._listen_for_hangup()
+
+    def _listen_for_hangup(self) -> None:
+        """The client says no more; if it also reads no more it is gone, and what still runs for it runs for nobody."""
+        if self.closed or self._closing:
+            return
+        if self._sink.hung_up():
+            self._finish(0, "the client is gone")
+        else:
+            self._loop.call_later(HANGUP_S, self._listen_for_hangup)
 
     def _maybe_end(self) -> None:
         if self._eof and not self._held and not self._closing and self.idle:
