@@ -90,4 +90,4 @@ def test_a_table_breaks_no_word_however_narrow_the_terminal(env: dict[str, str],
         Terminal(tty, None, env).table(headers, [row])
         text = tty.getvalue()
         assert all(word in text for cell in (*headers[1:], *row) for word in cell.split()), text
-        assert ("destructive yes default" in " ".join(text.split())) is (columns == 40)
+        assert ("destructive: yes default" in " ".join(text.split())) is (columns == 40)

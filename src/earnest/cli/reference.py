@@ -36,7 +36,10 @@ failed; 130 after Ctrl-C. Errors have codes: [errors.md](errors.md).
 Commands that change what is trusted or believed (`trust`, `labels set` and `unset`, `pins accept` and `noise`,
 `config approve`, `approvals answer`, `conversation end` and `endorse`) ask at a terminal and work nowhere else.
 
-The examples show the demo servers that `earnest run` starts where nothing is configured; times and digests differ.
+The examples show the demo servers that `earnest run` starts where nothing is configured, from a second terminal in which
+`EARNEST_CONFIG` names their configuration, as `run` prints it, in a checkout of this repository. `scripts/docs-examples`
+runs them and writes what they show, at a terminal 100 columns wide; paths, ports, ids, times and digests are replaced, and
+long outputs are cut in the middle.
 """
 
 

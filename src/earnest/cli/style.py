@@ -87,7 +87,7 @@ class Terminal:
     def _records(self, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
         for first, *others in cells:
             self.line(first, "strong")
-            pairs = [f"{header} {cell}".strip() for header, cell in zip(headers[1:], others, strict=True) if cell]
+            pairs = [f"{header}: {cell}" if header else cell for header, cell in zip(headers[1:], others, strict=True) if cell]
             self.prose(f"  {' · '.join(pairs)}", under="  ")
 
     def _rich_table(self, headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
