@@ -41,7 +41,10 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
             name: Verb(tuple(entry["tool"]), words("verbs", name), entry.get("reading", False), entry.get("binding", False))
             for name, entry in concepts["verbs"].items()
         },
-        objects={name: Thing(tuple(entry["tool"]), words("objects", name)) for name, entry in concepts["objects"].items()},
+        objects={
+            name: Thing(tuple(entry["tool"]), words("objects", name), entry.get("implied", False))
+            for name, entry in concepts["objects"].items()
+        },
         calendar=calendar,
         negations=joined("negations"),
         generic=frozenset(fold(word) for word in joined("generic")),

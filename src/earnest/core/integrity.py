@@ -169,7 +169,7 @@ class _Judge:
         for name in call.arguments:
             if self.untrusted and known.unlisted(name) and not isinstance(call.arguments[name], str | int | float):
                 for key in _member_names(call.arguments[name]):
-                    if self._positive(tokens(key), binding=False) is None:
+                    if not self.reader.field(key) and self._positive(tokens(key), binding=False) is None:
                         yield self._bad(name, key, "the name of a member is not in your words")
 
     def _wanted(self) -> Iterator[Objection]:
@@ -218,6 +218,9 @@ class _Judge:
         if isinstance(value, str) and "." in path and words[-1:] in (["type"], ["kind"], ["format"]) and len(found) == 1:
             if found[0].key[1:] in self.reader.lexicon.generic or self._positive(found, binding=False) is not None:
                 return
+        if self.call.can_exfiltrate and (secret := self._secret([token.key for token in found])) is not None:
+            yield Objection(path, "", None, secret, "it is a secret, and would leave")
+            return
         binding = self.call.intent.binding and bool(roles & {Role.DESTINATION, Role.AMOUNT})
         if self._positive(scalar_tokens(value), binding=binding, words=words) is not None:
             return
@@ -347,13 +350,9 @@ class _Judge:
         return self.values.untrusted.token(key) is None
 
     def _made_of_words(self, found: list[Token]) -> bool:
-        """A question to a read made of words that are each the user's or trusted: nothing of anybody else's leaves with it."""
-        for token in found:
-            if token.key[0] in "uep" or not (
-                self.values.user.has(token.key) or self.values.trusted.has(token.key) or token.key[1:] in self.reader.lexicon.generic
-            ):
-                return False
-        return True
+        """A question to a read made of words that are each the user's: nothing of anybody else's leaves with it."""
+        generic = self.reader.lexicon.generic
+        return all(token.key[0] not in "uep" and (self.values.user.has(token.key) or token.key[1:] in generic) for token in found)
 
     def _why(self, roles: Roles, binding: bool) -> str:
         if binding:

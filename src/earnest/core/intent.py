@@ -32,10 +32,11 @@ class Verb(msgspec.Struct, frozen=True):
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """An object of the lexicon: words in names of tools and words people use."""
+    """An object of the lexicon: words in names of tools, words people use, whether spelling it out names it."""
 
     tool: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    implied: bool = False
 
 
 class Lexicon(msgspec.Struct, frozen=True):
@@ -64,6 +65,7 @@ class ToolIntent(msgspec.Struct, frozen=True):
     objects: frozenset[str] = frozenset()
     plain_verbs: frozenset[str] = frozenset()
     plain_objects: frozenset[str] = frozenset()
+    implied: bool = False
     reading: bool = False
     binding: bool = False
 
@@ -71,6 +73,8 @@ class ToolIntent(msgspec.Struct, frozen=True):
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
+_KINDS: Final = {"p": ("file",), "u": ("web",), "i": ("money",), "e": ("user", "contact")}
+"""What a value of a type names by itself: who writes a path speaks of a file."""
 _PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
@@ -162,6 +166,14 @@ class Reader:
         folded = fold(word)
         return bool(self._verbs.find(folded, [(folded, 0)]) or folded in self._verbs.nouns or (folded,) in self._tool_verbs)
 
+    def field(self, key: str) -> bool:
+        """Whether a member's name is an ordinary name of a field, which steers nothing by itself."""
+        words = name_words(key)
+        return bool(words) and all(
+            any(word in names for names in self.lexicon.roles.values()) or (word,) in self._tool_objects or word in ("type", "kind", "format", "value", "data")
+            for word in words
+        )
+
     def common(self, word: str) -> bool:
         """Whether a word is one of the lexicon's, so that it is hardly somebody's name."""
         return self.verb(word) or bool(self._objects.find(word, [(word, 0)])) or word in self.lexicon.generic
@@ -195,7 +207,7 @@ class Reader:
         # The first verb of a name is its verb: `send_update` sends.
         first = min(used)
         every = [self.lexicon.verbs[concept] for concept in verbs]
-        verbs = {concept for concept, at in verbs.items() if at == first}
+        verbs = {concept: at for concept, at in verbs.items() if at == first}
         # The noun of a phrase such as `send money` stays an object.
         rest = [word for at, word in enumerate(words) if at != first]
         objects, known = _lookup(rest, self._tool_objects)
@@ -206,6 +218,7 @@ class Reader:
             frozenset(objects),
             frozenset(),
             frozenset(plain),
+            implied=any(self.lexicon.objects[concept].implied for concept in objects),
             reading=all(verb.reading for verb in every),
             binding=any(verb.binding for verb in every),
         )
@@ -221,7 +234,9 @@ class Reader:
             verbs = frozenset(
                 concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no)
             )
-            objects = frozenset(concept for concept, _ in self._objects.find(sentence, words))
+            objects = frozenset(concept for concept, _ in self._objects.find(sentence, words)) | {
+                concept for token in tokens(sentence) for concept in _KINDS.get(token.key[0], ())
+            }
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
             delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
             found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated))
@@ -245,7 +260,7 @@ def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False)
         verb = bool(intent.verbs & wish.verbs) or bool(intent.plain_verbs and _any_word(intent.plain_verbs, wish.words))
         if not verb:
             continue
-        if not intent.objects and not intent.plain_objects:
+        if (not intent.objects and not intent.plain_objects) or (anywhere and intent.implied):
             return True
         if any(_names(intent, near) for near in (wishes if anywhere else wishes[max(0, at - 1) : at + 2])):
             return True

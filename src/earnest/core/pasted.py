@@ -34,7 +34,7 @@ _HEAD: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _WROTE: Final = re.compile(
-    r"^.{0,120}(?:\bwrote|\bschrieb|\bescribió|\bescribio|写道|のメッセージ|さんは書きました)[^\n]{0,80}[:：][ \t]*$", re.MULTILINE | re.IGNORECASE
+    r"(?:^|(?<=[.!?][ \t]))[^\n.!?]{0,120}(?:\bwrote|\bschrieb|\bescribió|\bescribio|写道|のメッセージ|さんは書きました)[^\n]{0,80}[:：][ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 _RULE: Final = re.compile(
     r"^[ \t]*(?:[-=_*#]{3,}[ \t]*\S.*|\[(?:attachment|file|document|image|anhang|adjunto|附件|添付)[^\]\n]*\].*|.{0,3}begin [a-z0-9 ]+[-=]*[ \t]*)$",

@@ -113,7 +113,9 @@ class ArgumentRoles:
 
     def unlisted(self, name: str) -> bool:
         """Whether a top-level argument is outside the schema, or has nothing said of it."""
-        return name not in self._labels and (self._properties is None or name not in self._properties)
+        if self._properties is not None and name in self._properties:
+            return False
+        return not any(path == name or path.startswith((f"{name}.", f"{name}[")) for path in self._labels)
 
     def _work_out(self, path: str) -> Roles:
         if path in self._labels:

@@ -110,7 +110,7 @@ def _tool(name: str, said: object) -> ToolLabels:
     if schema is not None and not isinstance(schema, Mapping):
         raise EarnestError("E1004", f"inputSchema of {name!r} is a mapping")
     claims = raw_from_object(said.get("annotations"))
-    labels = entailed(Labels(**stated)) if stated else NOTHING
+    labels = entailed(msgspec.structs.replace(NOTHING, **stated))
     return ToolLabels(
         name,
         resolve(Standing(operator=labels, claims=claims)),
