@@ -134,7 +134,7 @@ def test_a_second_run_finds_nothing_to_do_and_undo_is_byte_for_byte(home: Home) 
     after = home.snapshot()
     assert home.run(yes=True) == 0 and home.snapshot() == after
     assert "is behind earnest" in home.out.getvalue()
-    assert home.run(undo=True, yes=True) == 0
+    assert home.run(undo=True, yes=True) == 0 and "(without earnest)" in home.out.getvalue()
     assert home.cursor.read_text() == CURSOR and home.codex.read_text() == CODEX
     assert home.run(undo=True, yes=True) == 0 and "stands in no client" in home.out.getvalue()
     assert home.run(yes=True) == 0

@@ -184,3 +184,9 @@ async def test_a_label_that_a_pack_set_falsely_can_be_traced_and_corrected(
     assert "earnest labels set repo/read_text_file reads_private=false" in [one["command"] for one in said["remedies"]]
     shown = earnest("explain", "chat/post", "--conversation", name).out
     assert f"private by repo/read_text_file, receipt {receipt} (pack: pack filesystem:" in shown
+
+
+def test_without_any_server_it_says_what_to_do_and_is_no_failure(earnest: Run) -> None:
+    for options, said in (((), "No server is configured. `earnest init`"), (("--json",), '"servers": []')):
+        done = earnest("tools", *options)
+        assert (done.code, done.err) == (0, "") and said in done.out

@@ -132,7 +132,7 @@ def undone(terminal: Terminal, found: Sequence[tuple[Dialect, Undo]], errors: Se
     for dialect, undo in found:
         how = "restored byte for byte" if undo.exact else "edited since: only earnest's own text is taken out"
         terminal.line(f"{undo.change.file.path}: {how}")
-        terminal.diff(undo.change.file.path, *diff_texts(dialect, undo.change))
+        terminal.diff(undo.change.file.path, *diff_texts(dialect, undo.change), becomes="without earnest")
         for entry in undo.left:
             terminal.line(f"  {entry.name} stays: nothing remembers its address; look in the backups", "warn")
     for error in errors:

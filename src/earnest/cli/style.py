@@ -103,13 +103,13 @@ class Terminal:
             table.add_row(*(Text(cell) for cell in row))
         Console(file=self._out, highlight=False).print(table)
 
-    def diff(self, path: str, before: str, after: str) -> None:
-        """Print a unified diff."""
+    def diff(self, path: str, before: str, after: str, *, becomes: str = "with earnest") -> None:
+        """Print a unified diff; `becomes` says in a word or two what the file will be."""
         lines = difflib.unified_diff(
             before.expandtabs(4).splitlines(),
             after.expandtabs(4).splitlines(),
             path,
-            f"{path} (with earnest)",
+            f"{path} ({becomes})",
             n=2,
             lineterm="",
         )

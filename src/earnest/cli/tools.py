@@ -70,7 +70,9 @@ def _told(found: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
 
 def _draw(out: Terminal, found: list[dict[str, Any]]) -> None:
     if not found:
-        raise EarnestError("E1211", "no server is configured", "`earnest init` finds those of your MCP clients.")
+        out.line("No server is configured. `earnest init` finds those of your MCP clients; for the demo servers, set")
+        out.line("EARNEST_CONFIG as `earnest run` says.")
+        return
     for number, one in enumerate(found):
         if number:
             out.line()
