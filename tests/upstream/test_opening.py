@@ -63,12 +63,17 @@ def versions(*supported: str) -> tuple[int, bytes]:
         (True, {"discover": -32601, "initialize": INITIALIZED}, None, False),
         (True, {"discover": -32602, "initialize": INITIALIZED}, None, False),
         (True, {"discover": -32000, "initialize": INITIALIZED}, None, False),
+        (True, {"discover": -32600, "initialize": INITIALIZED}, None, False),
+        (True, {"discover": 0, "initialize": INITIALIZED}, None, False),
+        (True, {"discover": {}, "initialize": INITIALIZED}, None, False),
+        (True, {"discover": {"supportedVersions": ["2025-11-25"]}, "initialize": INITIALIZED}, None, False),
         # A refusal that names an older version is no refusal of that one.
         (True, {"discover": versions("2025-11-25"), "initialize": INITIALIZED}, None, False),
         (True, {"discover": (-32022, b'"garbage"'), "initialize": INITIALIZED}, None, False),
         (True, {"discover": {"supportedVersions": ["2031-01-01"]}, "initialize": INITIALIZED}, None, False),
         # Errors that only the modern era has.
         (True, {"discover": -32021}, ["server/discover"], True),
+        (True, {"discover": -32020}, ["server/discover"], True),
         (False, {"initialize": INITIALIZED, "discover": DISCOVERED}, ["initialize", "notifications/initialized"], False),
         (False, {"initialize": -32601, "discover": DISCOVERED}, ["initialize", "server/discover"], True),
         (False, {"initialize": versions("2026-07-28"), "discover": DISCOVERED}, ["initialize", "server/discover"], True),
