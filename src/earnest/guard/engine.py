@@ -153,6 +153,13 @@ class Guard:
         """Another conversation of the same program: same labels, same policy; it shares what stores remember, and no value."""
         return Guard(_shared=self._shared)
 
+    def program(self) -> Guard:
+        """A program of its own with the same labels and policy: it shares no conversation and no memory of stores with this one."""
+        shared = self._shared
+        fresh = _Shared(shared.labels, shared.policy, shared.reader, shared.limit)
+        fresh.tools = shared.tools  # what is made ready of a tool depends on nothing that was seen
+        return Guard(_shared=fresh)
+
     def user(self, text: str) -> None:
         """A prompt of the user. What was pasted, quoted or put in by the host is not taken for their words."""
         step = self._shared.step()
