@@ -21,8 +21,9 @@ from earnest.net.url import join, split
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
-from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, Waiter, status_error
+from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, status_error
 from earnest.upstream.opening import ClientHello, initialize_params, initialized, progress_token, string
+from earnest.upstream.waiter import Waiter
 
 _NO_LIMIT: Final = 1 << 62
 

@@ -20,6 +20,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.protocol import envelope, eras
 from earnest.upstream.base import ExchangeHandler, Link, Reply, ServerHello
+from earnest.upstream.waiter import Waiter
 
 MODERN: Final = eras.MODERN
 LEGACY: Final = eras.LEGACY
@@ -68,9 +69,9 @@ def own_meta(params: bytes, client: ClientHello, version: str) -> bytes:
     """`params` with the `_meta` that a modern request needs, for requests of earnest's own."""
     parts = canonical.members(params or b"{}")
     meta = canonical.members(parts.get("_meta", b"{}"))
-    meta["io.modelcontextprotocol/protocolVersion"] = string(version)
-    meta["io.modelcontextprotocol/clientCapabilities"] = client.capabilities_in(True)
-    meta["io.modelcontextprotocol/clientInfo"] = client.info
+    meta[eras.PROTOCOL_VERSION] = string(version)
+    meta[eras.CLIENT_CAPABILITIES] = client.capabilities_in(True)
+    meta[eras.CLIENT_INFO] = client.info
     parts["_meta"] = canonical.build(meta)
     return canonical.build(parts)
 
@@ -83,7 +84,7 @@ def discovered(raw: bytes) -> ServerHello | None:
         return None
     if MODERN not in seen.supportedVersions:
         return None
-    info = seen.meta.get("io.modelcontextprotocol/serverInfo", Raw(b""))
+    info = seen.meta.get(eras.SERVER_INFO, Raw(b""))
     return ServerHello(
         modern=True,
         version=MODERN,
@@ -170,29 +171,6 @@ class _Opens(Protocol):
     def notify(self, method: str, params: bytes) -> None: ...
 
 
-class _Word:
-    """One opening request and the future of its answer."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.future: asyncio.Future[Reply] = loop.create_future()
-        # The opening may have given up before the link ends: nobody asks for that failure any more.
-        self.future.add_done_callback(lambda future: future.cancelled() or future.exception())
-
-    def reply(self, reply: Reply) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def message(self, message: envelope.Message) -> None:
-        pass
-
-    def request(self, message: envelope.Message) -> bool:
-        return False
-
-    def lost(self, error: EarnestError, sent: bool) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
-
-
 class Opening:
     """Settles the era on a link whose requests can be sent before anything else was said (pipes)."""
 
@@ -243,7 +221,7 @@ class Opening:
                 )
 
     def _say(self, loop: asyncio.AbstractEventLoop, method: str) -> asyncio.Future[Reply]:
-        word = _Word(loop)
+        word = Waiter(loop)
         if method == "initialize":
             self._link.call(method, initialize_params(self._client), word)
         else:

@@ -25,6 +25,7 @@ from earnest.protocol import envelope
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.opening import ClientHello, Opening, list_changes, own_meta, progress_token, string
+from earnest.upstream.waiter import Waiter
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one message of a server; a longer one ends the link (E1710)."""
@@ -420,7 +421,7 @@ class StdioLink:
         return exchange
 
     async def ask(self, method: str, params: bytes = b"{}", timeout: float = 30.0) -> Reply:
-        waiter = _Waiter(asyncio.get_running_loop())
+        waiter = Waiter(asyncio.get_running_loop())
         if self.hello.modern:
             params = own_meta(params, self._client, self.hello.version)
         exchange = self.call(method, params, waiter)
@@ -471,24 +472,3 @@ class StdioLink:
             exchange.handler.lost(error, True)
         if not self._closing:
             self.on_lost(error)
-
-
-class _Waiter:
-    """The handler behind `ask`."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.future: asyncio.Future[Reply] = loop.create_future()
-
-    def reply(self, reply: Reply) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def message(self, message: Message) -> None:
-        pass
-
-    def request(self, message: Message) -> bool:
-        return False
-
-    def lost(self, error: EarnestError, sent: bool) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
