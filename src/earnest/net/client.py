@@ -13,6 +13,9 @@ from earnest.net.limits import ClientLimits
 from earnest.net.message import Headers, RawHeaders
 from earnest.net.url import Origin
 
+_KEPT_HEADS: Final = 256
+_KEPT_HEAD_BYTES: Final = 2048
+"""Heads of answers that a pool keeps by their bytes, and how long each may be."""
 _TIMEOUT: Final = re.compile(r"timeout=(\d{1,6})")
 NEVER: Final = float("inf")
 
@@ -31,12 +34,26 @@ class PoolHome(Protocol):
     """What a connection needs of its pool."""
 
     limits: ClientLimits
+    heads: dict[bytes, KnownHead]
 
     def joined(self, connection: ClientConnection) -> None: ...
     def left(self, connection: ClientConnection) -> None: ...
     def release(self, connection: ClientConnection) -> None: ...
     def enqueue(self, handle: Handle) -> None: ...
     def report(self, error: Exception) -> None: ...
+
+
+class KnownHead:
+    """The head of an answer that was read and found good, and how the connection goes on behind it. Answers whose heads are the
+    same bytes share one (see `connection.py`: same bytes, same reading)."""
+
+    __slots__ = ("headers", "idle_s", "length", "status")
+
+    def __init__(self, status: int, headers: Headers, length: int, idle_s: float) -> None:
+        self.status = status
+        self.headers = headers
+        self.length = length
+        self.idle_s = idle_s
 
 
 class Handle:
@@ -150,6 +167,14 @@ class ClientConnection(asyncio.Protocol):
         if self.handle is None:
             self.cut()  # nobody asked: whatever this is, it is no answer to the next request
             return
+        raw = b""
+        if not self._heard:
+            end = data.find(b"\r\n\r\n") + 4
+            raw = data[:end]
+            known = self.pool.heads.get(raw)
+            if known is not None and end + known.length == len(data) and known.length <= self.handle.max_body:
+                self._whole(self.handle, known, data[end:])
+                return
         self._heard = True
         was_body = self._in_body
         try:
@@ -165,9 +190,39 @@ class ClientConnection(asyncio.Protocol):
         if self.handle is None:
             return
         if self._complete:
+            if raw and self._keep and self._error is None and len(raw) + self._body_bytes == len(data):
+                self._remember(raw)
             self._finish(reuse=self._keep and self._error is None)
         elif self._error is not None:
             self.fail(self._error)
+
+    def _whole(self, handle: Handle, known: KnownHead, body: bytes) -> None:
+        """An answer whose head is known, whole in what was read, on a connection that stands at the beginning of one."""
+        self._heard = self._in_body = self._framed = True
+        self.idle_s = known.idle_s
+        handle.deadline = NEVER
+        handler = handle.handler
+        try:
+            handler.head(known.status, known.headers)
+            if body and self.handle is handle:
+                handler.data(body)
+        except Exception as error:
+            self.pool.report(error)
+            self.fail(failed("E1225", f"the answer of {self.origin} is refused: its answer could not be handled", ""))
+        if self.handle is handle:
+            self._finish(reuse=True)
+
+    def _remember(self, raw: bytes) -> None:
+        """Keep the head of an answer that was all that was read, framed by its length alone."""
+        headers = Headers(self._raw)
+        if headers.get("content-length") is None or self._status in (204, 304) or len(raw) > _KEPT_HEAD_BYTES:
+            return
+        if any(name in headers for name in ("transfer-encoding", "upgrade", "trailer")):
+            return
+        heads = self.pool.heads
+        if len(heads) >= _KEPT_HEADS:
+            heads.clear()
+        heads[raw] = KnownHead(self._status, headers, self._body_bytes, self.idle_s)
 
     def _bound(self, was_body: bool, size: int) -> None:
         """A line that never ends reaches no callback, so the bytes that were fed are bounded instead."""

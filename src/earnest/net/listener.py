@@ -12,6 +12,7 @@ import ssl as tls
 from earnest.core.errors import EarnestError
 from earnest.net.connection import Connection, Handler
 from earnest.net.limits import ServerLimits
+from earnest.net.message import Head
 
 
 class Listener:
@@ -22,6 +23,7 @@ class Listener:
         self.handler = handler
         self.limits = limits
         self.connections: set[Connection] = set()
+        self.heads: dict[bytes, Head] = {}
         self.closing = False
         self.address: tuple[str, int] = ("", 0)
         self._server: asyncio.Server | None = None

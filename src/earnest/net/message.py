@@ -27,10 +27,11 @@ class Headers:
     """Header fields as they came (`raw`), with look-up by name in any case. Text is Latin-1, as RFC 9110
     5.5 reads it."""
 
-    __slots__ = ("_map", "raw")
+    __slots__ = ("_map", "_media_type", "raw")
 
     def __init__(self, raw: RawHeaders) -> None:
         self.raw = raw
+        self._media_type: str | None = None
         self._map: dict[bytes, bytes] = {}
         for name, value in raw:
             lower = name.lower()
@@ -43,6 +44,13 @@ class Headers:
         value = self._map.get(name.lower().encode("latin-1"))
         return None if value is None else value.decode("latin-1")
 
+    @property
+    def media_type(self) -> str:
+        """What `Content-Type` names, in lower case and without parameters; "" if absent."""
+        if self._media_type is None:
+            self._media_type = (self.get("content-type") or "").partition(";")[0].strip().casefold()
+        return self._media_type
+
     def __contains__(self, name: str) -> bool:
         return name.lower().encode("latin-1") in self._map
 
@@ -54,35 +62,54 @@ class Headers:
         return len(self._map)
 
 
-class Request:
-    """One request with its whole body.
+class Head:
+    """All of a request but its body, read and checked. Requests whose heads are the same bytes may share one, on any
+    connection of a listener.
 
-    `path` is the target up to the question mark, as it came (not percent-decoded); `query` what follows it,
-    or "". `peer` is the client's address as the socket names it. `connection` lives as long as the client's
-    connection; `connection.state` is a dict for whoever handles its requests.
+    `path` is the target up to the question mark, as it came (not percent-decoded); `query` what follows it, or "". `memo` is
+    for whoever handles requests: what this head means there, and nothing that may differ from one request to the next.
     """
 
-    __slots__ = (
-        "_gone",
-        "_listeners",
-        "body",
-        "connection",
-        "headers",
-        "keep_alive",
-        "method",
-        "path",
-        "query",
-    )
+    __slots__ = ("headers", "http10", "keep_alive", "length", "memo", "method", "path", "query")
 
-    def __init__(self, method: str, target: str, headers: Headers, body: bytes, connection: Any, keep_alive: bool) -> None:
+    def __init__(self, method: str, target: str, headers: Headers, *, keep_alive: bool, http10: bool, length: int) -> None:
+        """`length`: the bytes of body that this head announces, -1 where that is not known from it alone."""
         self.method = method
         self.path, _, self.query = target.partition("?")
         self.headers = headers
+        self.keep_alive = keep_alive
+        self.http10 = http10
+        self.length = length
+        self.memo: Any = None
+
+
+class Request:
+    """One request with its whole body.
+
+    `peer` is the client's address as the socket names it. `connection` lives as long as the client's connection;
+    `connection.state` is a dict for whoever handles its requests.
+    """
+
+    __slots__ = ("_gone", "_listeners", "body", "connection", "head", "headers", "method")
+
+    def __init__(self, head: Head, body: bytes, connection: Any) -> None:
+        self.head = head
+        self.method = head.method
+        self.headers = head.headers
         self.body = body
         self.connection = connection
-        self.keep_alive = keep_alive
         self._listeners: list[Callable[[], None]] | None = None
         self._gone = False
+
+    @property
+    def path(self) -> str:
+        """The target up to the question mark."""
+        return self.head.path
+
+    @property
+    def query(self) -> str:
+        """What follows the question mark, or ""."""
+        return self.head.query
 
     @property
     def peer(self) -> Any:

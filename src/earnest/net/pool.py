@@ -20,7 +20,7 @@ from collections import deque
 from typing import Final
 
 from earnest.core.errors import EarnestError
-from earnest.net.client import NEVER, ClientConnection, Handle, ResponseHandler, failed
+from earnest.net.client import NEVER, ClientConnection, Handle, KnownHead, ResponseHandler, failed
 from earnest.net.dial import Dialer, Direct, TlsSettings, client_context, explain
 from earnest.net.limits import ClientLimits
 from earnest.net.message import HeaderFields, fields
@@ -44,6 +44,7 @@ class Pool:
         self._tls = tls or TlsSettings()
         self._context: ssl.SSLContext | None = None
         self._dialer: Dialer = dialer or Direct(loop)
+        self.heads: dict[bytes, KnownHead] = {}
         self._idle: dict[Origin, list[ClientConnection]] = {}
         self._waiting: dict[Origin, deque[Handle]] = {}
         self._open: dict[Origin, int] = {}

@@ -26,6 +26,7 @@ class Wire(Protocol):
     """What a responder needs of its connection."""
 
     def write(self, data: bytes) -> None: ...
+    def answer(self, data: bytes, close: bool) -> None: ...
     def answered(self, close: bool) -> None: ...
     def queued(self) -> int: ...
     def too_slow(self) -> None: ...
@@ -58,12 +59,13 @@ class Responder:
     def json(self, status: int, body: bytes, headers: HeaderFields = ()) -> None:
         """Answer with `body`, which is JSON."""
         extra = fields(headers) if headers else b""
+        if self._close:
+            extra += _CLOSE
         if not self._begin():
             return
-        close = _CLOSE if self._close else b""
-        head = b"%b%b%bContent-Length: %d\r\n\r\n" % (_HEADS[status], extra, close, len(body))
-        self._wire.write(head if self._head_only else head + body)
-        self._wire.answered(self._close)
+        sent = b"" if self._head_only else body
+        data = b"%b%bContent-Length: %d\r\n\r\n%b" % (_HEADS[status], extra, len(body), sent)
+        self._wire.answer(data, self._close)
 
     def empty(self, status: int, headers: HeaderFields = ()) -> None:
         """Answer without a body."""

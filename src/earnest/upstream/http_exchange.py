@@ -86,7 +86,7 @@ class HttpExchange:
 
     def head(self, status: int, headers: Headers) -> None:
         self.status, self.headers = status, headers
-        kind = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        kind = headers.media_type
         if kind == "text/event-stream" and 200 <= status < 300:
             self._mode = _STREAM
             last_id = self._parser.last_id if self._parser is not None else b""
