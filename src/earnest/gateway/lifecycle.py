@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Final
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.gateway.outlet import Outlet
-from earnest.protocol import bridge, calls, envelope
+from earnest.protocol import bridge, calls, envelope, eras
+from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.upstream.base import Link
-from earnest.upstream.opening import LEGACY, LEGACY_VERSIONS, MODERN, OWN_INFO, string
+from earnest.upstream.opening import OWN_INFO
 
 if TYPE_CHECKING:
     from earnest.gateway.served import Served
     from earnest.gateway.session import Session
 
 UNAVAILABLE: Final = -31003
-CACHE: Final = {"ttlMs": b"0", "cacheScope": b'"private"'}
-"""What earnest says of caching: nobody but the client itself, and no longer than it asks (lists may tighten at any time)."""
-
-_SUPPORTED: Final = b'["%b"]' % b'","'.join(v.encode() for v in (MODERN, *LEGACY_VERSIONS))
 _MANY: Final = (
     b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
 )
@@ -65,7 +62,7 @@ def _read_initialize(session: Session, message: Message) -> None:
     capabilities = params.get("capabilities", b"{}")
     if capabilities[:1] != b"{":
         raise WireError(envelope.INVALID_PARAMS, "capabilities must be an object")
-    session.version = wanted if wanted in LEGACY_VERSIONS else LEGACY
+    session.version = eras.agree(wanted)
     session.capabilities = capabilities
     info = params.get("clientInfo", b"")
     session.info = info if info[:1] == b"{" else OWN_INFO
@@ -91,22 +88,8 @@ async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> N
 
 def _many(session: Session) -> bytes:
     if session.modern:
-        return canonical.build(
-            {
-                "resultType": b'"complete"',
-                "supportedVersions": _SUPPORTED,
-                "capabilities": _MANY,
-                "instructions": string(_MANY_INSTRUCTIONS),
-                **CACHE,
-                "_meta": b'{"io.modelcontextprotocol/serverInfo":%b}' % OWN_INFO,
-            }
-        )
-    return b'{"protocolVersion":%b,"capabilities":%b,"serverInfo":%b,"instructions":%b}' % (
-        string(session.version),
-        _MANY,
-        OWN_INFO,
-        string(_MANY_INSTRUCTIONS),
-    )
+        return bridge.discover_result(_MANY, OWN_INFO, _MANY_INSTRUCTIONS)
+    return bridge.initialize_result(session.version, _MANY, OWN_INFO, _MANY_INSTRUCTIONS)
 
 
 def _instructed(members: dict[str, bytes], served: Served) -> None:
@@ -121,14 +104,10 @@ def _instructed(members: dict[str, bytes], served: Served) -> None:
 def _modern_hello(link: Link, served: Served) -> bytes:
     hello = link.hello
     if hello.modern:
-        members = canonical.members(hello.raw)
+        members = {**canonical.members(hello.raw), "supportedVersions": bridge.SUPPORTED, **bridge.CACHE}
     else:
-        members = {"resultType": b'"complete"', "capabilities": bridge.server_capabilities_to(True, hello.capabilities)}
-        if hello.instructions:
-            members["instructions"] = string(hello.instructions)
-        members["_meta"] = b'{"io.modelcontextprotocol/serverInfo":%b}' % (hello.server_info or OWN_INFO)
-    members["supportedVersions"] = _SUPPORTED
-    members.update(CACHE)
+        capabilities = bridge.server_capabilities_to(True, hello.capabilities)
+        members = canonical.members(bridge.discover_result(capabilities, hello.server_info or OWN_INFO, hello.instructions))
     _instructed(members, served)
     return canonical.build(members)
 
@@ -136,13 +115,9 @@ def _modern_hello(link: Link, served: Served) -> bytes:
 def _legacy_hello(session: Session, link: Link, served: Served) -> bytes:
     hello = link.hello
     if hello.modern:
-        members = {
-            "protocolVersion": string(session.version),
-            "capabilities": bridge.server_capabilities_to(False, hello.capabilities),
-            "serverInfo": hello.server_info or b'{"name":%b,"version":"0"}' % string(served.name),
-        }
-        if hello.instructions:
-            members["instructions"] = string(hello.instructions)
+        capabilities = bridge.server_capabilities_to(False, hello.capabilities)
+        info = hello.server_info or b'{"name":%b,"version":"0"}' % string(served.name)
+        members = canonical.members(bridge.initialize_result(session.version, capabilities, info, hello.instructions))
     else:
         members = canonical.members(hello.raw)
         session.version = hello.version

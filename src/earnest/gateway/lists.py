@@ -18,14 +18,15 @@ from earnest.core.decide import PinState
 from earnest.core.errors import EarnestError
 from earnest.core.hints import WIRE_NAMES
 from earnest.core.profile import NAMES
-from earnest.gateway.lifecycle import CACHE
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
-from earnest.protocol import calls, envelope, eras, headers
+from earnest.protocol import bridge, calls, envelope, eras, headers, subscriptions
+from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
-from earnest.upstream.opening import LISTS, pages, string
+from earnest.protocol.subscriptions import LIST_CHANGES, Wanted
+from earnest.upstream.opening import LISTS, pages
 
 if TYPE_CHECKING:
     from earnest.gateway.session import Session
@@ -36,13 +37,7 @@ PATIENCE_S: Final = 10.0
 """Seconds that a list of several servers waits for a slow one."""
 _ALIAS_START: Final = 16
 """So many first characters of an alias are those of its server and name, hash or not."""
-SUBSCRIPTION_META: Final = "io.modelcontextprotocol/subscriptionId"
-
-CHANGES: Final = {
-    "toolsListChanged": "notifications/tools/list_changed",
-    "promptsListChanged": "notifications/prompts/list_changed",
-    "resourcesListChanged": "notifications/resources/list_changed",
-}
+_HONOURED: Final = Wanted(tools=True, prompts=True, resource_list=True)
 _NEEDS: Final = {
     "tools/list": b'"tools"',
     "prompts/list": b'"prompts"',
@@ -86,7 +81,7 @@ async def answer(session: Session, message: Message, method: Method, outlet: Out
         raise WireError(envelope.INVALID_PARAMS, "unknown cursor: lists come whole", http_status=eras.http_status(-32602))
     members = await (_tools(session) if message.method == "tools/list" else _others(session, message.method))
     if session.modern:
-        members = {"resultType": b'"complete"', **members, **CACHE}
+        members = {"resultType": b'"complete"', **members, **bridge.CACHE}
     outlet.finish(envelope.result(message.id, canonical.build(members)))
 
 
@@ -208,7 +203,7 @@ async def _prepared(session: Session, served: Served, refresh: bool) -> bool:
         return False
     if served.name in session.missed:
         session.missed.discard(served.name)
-        for method in CHANGES.values():
+        for method in LIST_CHANGES:
             changed(session, method)
     return True
 
@@ -248,19 +243,18 @@ def locate(session: Session, method: Method, subject: calls.Subject | None) -> t
 
 
 class Listening:
-    """One `subscriptions/listen` stream of a modern client."""
+    """One `subscriptions/listen` stream of a modern client; `wanted` is what the client asked for and earnest honours."""
 
-    def __init__(self, session: Session, id: bytes, outlet: Outlet, wanted: frozenset[str]) -> None:
+    def __init__(self, session: Session, id: bytes, outlet: Outlet, wanted: Wanted) -> None:
         self._session = session
         self._id = id
         self._outlet = outlet
-        self.wanted = wanted
-        """Notification methods the client asked for and earnest honours."""
+        self._wanted = wanted
 
     def tell(self, method: str, params: bytes = b"{}") -> None:
         """Pass one notification on, under this subscription's id."""
-        if method in self.wanted:
-            self._outlet.send(envelope.notification(method, calls.with_meta(params or b"{}", SUBSCRIPTION_META, self._id)))
+        if self._wanted.hears(method):
+            self._outlet.send(envelope.notification(method, calls.with_meta(params or b"{}", eras.SUBSCRIPTION_ID, self._id)))
 
     def gone(self) -> None:
         """The client closed the stream."""
@@ -268,24 +262,17 @@ class Listening:
 
     def end(self) -> None:
         """The client left, or the daemon is about to."""
-        meta = canonical.build({SUBSCRIPTION_META: self._id})
-        self._outlet.finish(envelope.result(self._id, b'{"resultType":"complete","_meta":%b}' % meta))
+        self._outlet.finish(subscriptions.ended(self._id))
 
 
 def listen(session: Session, message: Message, outlet: Outlet, kept: bytes) -> None:
-    """Open a subscription stream: acknowledge what is honoured (list changes), then tell."""
-    params = calls.read_params(message.params)
-    wanted = calls.read_object(params.get("notifications", b"{}"), "notifications")
-    honoured = {name: b"true" for name in CHANGES if wanted.get(name) == b"true"}
+    """Open a subscription stream: acknowledge what is honoured (list changes), then tell. Raises `WireError`."""
+    honoured = subscriptions.wanted(message.params).only(_HONOURED)
     for served in session.servers():
         # Changes can only be heard from servers that are open.
         session.gateway.spawn(session.gateway.wake(session, served))
-    stream = Listening(session, message.id, outlet, frozenset(CHANGES[name] for name in honoured))
-    session.listening[kept] = stream
-    told = canonical.build({"notifications": canonical.build(honoured)})
-    outlet.send(
-        envelope.notification("notifications/subscriptions/acknowledged", calls.with_meta(told, SUBSCRIPTION_META, message.id))
-    )
+    session.listening[kept] = Listening(session, message.id, outlet, honoured)
+    outlet.send(subscriptions.acknowledged(message.id, honoured))
 
 
 def changed(session: Session, method: str) -> None:

@@ -26,7 +26,10 @@ from earnest.protocol.methods import TASKS, Method, lookup
 RESOURCE_NOT_FOUND: Final = -32002
 """Code of 2025-11-25; 2026-07-28 says -32602 and forbids this one."""
 
-URL_ELICITATION_REQUIRED: Final = -32042
+CACHE: Final = {"ttlMs": b"0", "cacheScope": b'"private"'}
+"""What is said of caching: nobody but the client itself, and no longer than it asks (lists may tighten at any time)."""
+SUPPORTED: Final = msgspec.json.encode([*eras.MODERN_VERSIONS, *eras.LEGACY_VERSIONS])
+"""`supportedVersions` of our own hello."""
 
 _REQUEST_KEYS: Final = (
     eras.PROTOCOL_VERSION,
@@ -123,8 +126,7 @@ def _to_modern(method: Method, seen: dict[str, bytes]) -> dict[str, bytes]:
     seen["resultType"] = b'"complete"'
     if _cacheable(method):
         # A legacy server says nothing of caching, so nothing may be kept.
-        seen["ttlMs"] = b"0"
-        seen["cacheScope"] = b'"private"'
+        seen.update(CACHE)
     return seen
 
 
@@ -142,7 +144,7 @@ def _to_legacy(method: Method, seen: dict[str, bytes]) -> dict[str, bytes]:
             b'{"content":[{"type":"text","text":"This call was not finished: the server asked for something that this '
             b'client cannot give."}],"isError":true}'
         )
-    for name in ("ttlMs", "cacheScope"):
+    for name in CACHE:
         if name in seen and _cacheable(method):
             del seen[name]
     if method.kind == "tool":
@@ -287,13 +289,12 @@ def _without_tasks(seen: dict[str, bytes]) -> dict[str, bytes]:
 
 def discover_result(capabilities: bytes, server_info: bytes, instructions: str) -> bytes:
     """A `DiscoverResult` of our own. `capabilities` and `server_info` are raw; what is empty is left out."""
-    versions = msgspec.json.encode([*eras.MODERN_VERSIONS, *eras.LEGACY_VERSIONS])
-    parts = {"resultType": b'"complete"', "supportedVersions": versions, "capabilities": capabilities or b"{}"}
+    parts = {"resultType": b'"complete"', "supportedVersions": SUPPORTED, "capabilities": capabilities or b"{}", **CACHE}
     if instructions:
         parts["instructions"] = string(instructions)
     if server_info:
         parts["_meta"] = build({eras.SERVER_INFO: server_info})
-    return build({**parts, "ttlMs": b"0", "cacheScope": b'"private"'})
+    return build(parts)
 
 
 def initialize_result(version: str, capabilities: bytes, server_info: bytes, instructions: str) -> bytes:

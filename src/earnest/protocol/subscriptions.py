@@ -21,6 +21,14 @@ MAX_RESOURCES: Final = 1000
 """Most resources that one subscription may name."""
 
 
+LIST_CHANGES: Final = (
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+)
+"""The notifications that say a list changed."""
+
+
 class Wanted(msgspec.Struct, frozen=True):
     """What a subscription is for. `resources` are URIs."""
 
@@ -34,11 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
         `notifications/resources/updated`."""
         if method == "notifications/resources/updated":
             return uri in self.resources
-        return {
-            "notifications/tools/list_changed": self.tools,
-            "notifications/prompts/list_changed": self.prompts,
-            "notifications/resources/list_changed": self.resource_list,
-        }.get(method, False)
+        return dict(zip(LIST_CHANGES, (self.tools, self.prompts, self.resource_list), strict=True)).get(method, False)
 
     def only(self, other: Wanted) -> Wanted:
         """What both want."""
