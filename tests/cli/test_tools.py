@@ -190,3 +190,27 @@ def test_without_any_server_it_says_what_to_do_and_is_no_failure(earnest: Run) -
     for options, said in (((), "No server is configured. `earnest init`"), (("--json",), '"servers": []')):
         done = earnest("tools", *options)
         assert (done.code, done.err) == (0, "") and said in done.out
+
+
+def test_a_server_that_is_written_into_the_file_while_the_daemon_runs_is_there(
+    home: Home, earnest: Run, scripted: Scripted
+) -> None:
+    assert earnest("tools").code == 0
+    configure(home, books=(scripted({"tools": [READ]})[0], ""))
+    done = earnest("tools", "books", "--json")
+    assert done.code == 0 and json.loads(done.out)["tools"][0]["name"] == "read", done.err
+    assert done.err == f"{home.config} has changed; the daemon has read it again.\n"
+    assert earnest("tools", "books", "--json").err == ""
+    home.config.write_text("[servers.books]\ncomand = []\n")
+    wrong = earnest("tools", "books")
+    assert wrong.code == 2 and "E1003" in wrong.err and wrong.out == ""
+
+
+async def test_a_client_finds_a_server_that_was_written_into_the_file_after_the_daemon_started(
+    home: Home, earnest: Run, earnest_cmd: list[str], scripted: Scripted, stdio_client: Callable[..., Awaitable[StdioClient]]
+) -> None:
+    assert earnest("tools").code == 0
+    configure(home, books=(scripted({"tools": [READ]})[0], ""))
+    client = await stdio_client([*earnest_cmd, "stdio", "books"], home.env)
+    await client.open()
+    assert [tool["name"] for tool in await client.list_all()] == ["read"]

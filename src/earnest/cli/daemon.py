@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from earnest.cli.style import Terminal
+from earnest.config.settings import load
 from earnest.core.errors import EarnestError
 from earnest.gateway.process.control import Control, connect_control
 from earnest.shim import paths
@@ -18,6 +19,22 @@ def connect(config: str = "") -> Control:
     """A connection to this configuration's daemon, started if none runs. Raises `EarnestError` with the daemon's own words."""
     control = connect_control(os.environ, config)
     assert control is not None  # None only where `start=False`
+    return control
+
+
+def current(config: str = "") -> Control:
+    """The same, with a daemon that goes by what the configuration says now: where the file changed since it was read, it is
+    read again, and that is told on standard error. Raises E10xx where it cannot be used any more."""
+    path, named = paths.config_path(os.environ, config)
+    settings = load(path, named, os.environ)
+    control = connect(config)
+    try:
+        if control.call("status")["config_sha256"] != settings.sha256:
+            control.call("reload")
+            Terminal(sys.stderr, None, os.environ).line(f"{path} has changed; the daemon has read it again.", "dim")
+    except BaseException:
+        control.close()
+        raise
     return control
 
 

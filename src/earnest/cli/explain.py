@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from earnest.cli.daemon import connect, output
+from earnest.cli.daemon import current, output
 from earnest.cli.options import Config, Json
 from earnest.cli.profiles import TITLES, claims, row, supplier, with_rows
 from earnest.cli.style import Terminal, Tone
@@ -48,7 +48,7 @@ def explain(
     server, tool = server_and_tool(only(before, "SERVER/TOOL"))
     if not isinstance(load(args.encode()), dict):
         raise EarnestError("E1018", "--args is no JSON object", """Write it like this: --args '{"path": "/tmp"}'""")
-    with connect(config) as daemon:
+    with current(config) as daemon:
         said = daemon.call(
             "explain",
             server=server,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from earnest.cli.daemon import connect, output, person
+from earnest.cli.daemon import current, output, person
 from earnest.cli.options import Config, Json
 from earnest.cli.profiles import TITLES, value
 from earnest.cli.style import Terminal
@@ -43,7 +43,7 @@ def list_(as_json: Json = False, config: Config = "") -> int:
     \b
     earnest labels list --json
     """
-    with connect(config) as daemon:
+    with current(config) as daemon:
         rows: list[dict[str, Any]] = daemon.call("labels")
     if as_json:
         print_json(rows)
@@ -95,7 +95,7 @@ def unset(ctx: typer.Context, target: _Names, identity: Identity = "", as_json: 
 
 def _write(target: str, values: dict[str, Any], members: dict[str, Any], as_json: bool, config: str) -> int:
     server, tool = server_and_tool(target)
-    with person("writing a label") as terminal, connect(config) as daemon:
+    with person("writing a label") as terminal, current(config) as daemon:
         done = daemon.call("label", server=server, tool=tool, values=values, **members)
         if as_json:
             print_json(done)

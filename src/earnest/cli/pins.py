@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from earnest.cli.daemon import connect, output, person
+from earnest.cli.daemon import current, output, person
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.cli.target import Identity, only, print_json, words
@@ -101,7 +101,7 @@ def accept(ctx: typer.Context, target: _Tools, identity: Identity = "", as_json:
     before, members = words(target, ctx.obj)
     server, names = before[0], before[1:]
     members |= {"identity": identity}
-    with person("accepting a pin") as terminal, connect(config) as daemon:
+    with person("accepting a pin") as terminal, current(config) as daemon:
         rows = [row for row in _rows(server, members, config) if not names or row["tool"] in names]
         found = _chosen(server, rows, names)
         refused = [row for row in found if row["state"] == "refused" and row["tool"] in names]
@@ -140,7 +140,7 @@ def noise(ctx: typer.Context, target: _Noise, identity: Identity = "", as_json: 
     before, members = words(target, ctx.obj)
     if len(before) != 2:
         raise EarnestError("E1018", "a server and one pattern are wanted", "earnest pins noise files '/home/[a-z]+'")
-    with person("marking noise") as terminal, connect(config) as daemon:
+    with person("marking noise") as terminal, current(config) as daemon:
         done = daemon.call("noise", server=before[0], pattern=before[1], identity=identity, **members)
         if as_json:
             print_json(done)
@@ -150,7 +150,7 @@ def noise(ctx: typer.Context, target: _Noise, identity: Identity = "", as_json: 
 
 
 def _rows(server: str | None, members: dict[str, Any], config: str) -> list[dict[str, Any]]:
-    with connect(config) as daemon:
+    with current(config) as daemon:
         rows: list[dict[str, Any]] = daemon.call("pins", server=server, refresh=True, **members)
     return rows
 

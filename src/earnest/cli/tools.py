@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from earnest.cli.daemon import connect, output
+from earnest.cli.daemon import current, output
 from earnest.cli.options import Config, Json
 from earnest.cli.profiles import TITLES, claims, value
 from earnest.cli.style import Terminal
@@ -42,7 +42,7 @@ def tools(
     """
     before, members = words(server, ctx.obj)
     name = only(before, "server") if before else None
-    with connect(config) as daemon:
+    with current(config) as daemon:
         found = daemon.call("tools", server=name, view=view, identity=identity, refresh=True, **members)
     for one in found:
         counts = Counter(tool["hidden"] for tool in one["tools"] if tool["hidden"])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from earnest.cli.daemon import connect, output, person
+from earnest.cli.daemon import current, output, person
 from earnest.cli.options import Config, Json
 from earnest.cli.profiles import claims
 from earnest.cli.style import Terminal
@@ -56,14 +56,14 @@ def trust(
     before, members = words(target, ctx.obj)
     members |= {"server": only(before, "server"), "identity": identity}
     if not levels:
-        with connect(config) as daemon:
+        with current(config) as daemon:
             shown = daemon.call("trust-preview", **members)
         if as_json:
             print_json(shown)
         else:
             _draw_server(output(), shown["server"])
         return 0
-    with person("changing trust") as terminal, connect(config) as daemon:
+    with person("changing trust") as terminal, current(config) as daemon:
         shown = daemon.call("trust-preview", trust=levels[0], **members)
         _draw(terminal, shown, levels[0])
         if terminal.ask(f"Make {shown['server']['name']} {levels[0]}?", {"y": "yes", "n": "no"}, "n") != "y":

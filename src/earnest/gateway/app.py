@@ -202,6 +202,8 @@ class App:
         who = peer.who
         self.offer_env(who.env, person=False)
         world, overlay = self.world_at(who.cwd)
+        if not who.argv and not world.catalogs.configured(who.name) and self._reload_if_changed():
+            world, overlay = self.world_at(who.cwd)  # the server may have been written into the file since
         name = who.client or "stdio"
         own = None
         if who.argv:
@@ -359,6 +361,12 @@ class App:
         request.connection.state[_HOST] = await loop.run_in_executor(None, host_of, request.peer, listener, known)
 
     # what the command line changes
+
+    def _reload_if_changed(self) -> bool:
+        if self.worlds.operator().settings.sha256 == self.world.settings.sha256:
+            return False
+        self.reload()
+        return True
 
     def reload(self) -> World:
         """Read the configuration again. Raises what reading raises; then all stays as it was."""
