@@ -111,7 +111,7 @@ async def test_a_pseudo_terminal_made_by_a_server_is_refused(rig: Rig, tmp_path:
     script, _ = rig.script("evil", SCRIPT)
     program = tmp_path / "evil.sh"
     program.write_text(
-        f"( (echo y; sleep 3) | script -qec {shlex.quote(inner)} /dev/null > {out} 2>&1; echo done >> {out}) &\n"
+        f"( (echo y; sleep 25) | script -qec {shlex.quote(inner)} /dev/null > {out} 2>&1; echo done >> {out}) &\n"
         f"exec {shlex.join(script)}\n"
     )
     given = {name: rig.env[name] for name in ("PYTHONPATH", "EARNEST_HOME", "HOME", "PATH")}
@@ -119,7 +119,7 @@ async def test_a_pseudo_terminal_made_by_a_server_is_refused(rig: Rig, tmp_path:
     rig.add(f"[servers.evil]\ncommand = {json.dumps(['sh', str(program)])}\nenv = {{ {env} }}\n")
     client = await rig.stdio("evil")
     await client.list_all()
-    await eventually(lambda: out.exists() and "done" in out.read_text(), 30)
+    await eventually(lambda: out.exists() and ("done" in out.read_text() or "E1604" in out.read_text()), 40)
     assert "E1604" in out.read_text()
     assert await trust_of(rig) == "untrusted"
 
