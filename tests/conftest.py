@@ -21,6 +21,10 @@ import pytest
 from servers.client import StdioClient
 from servers.record import Record
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell: children would inherit the deafness, and some tests interrupt theirs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parent.parent
 SERVERS = ROOT / "tests" / "servers"
 INSTALLED = ROOT / ".servers"

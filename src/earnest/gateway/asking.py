@@ -29,11 +29,11 @@ from earnest.pdp.approvals import Approvals, lock_of
 from earnest.pdp.facts import Judgement
 from earnest.protocol import asking as forms
 from earnest.protocol import envelope
+from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message
 from earnest.protocol.outcomes import Outcome
 from earnest.protocol.prompt import HintFact, PromptFacts, render_prompt
 from earnest.store.base import Approval, Lock, lock_text
-from earnest.upstream.opening import string
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
@@ -91,9 +91,6 @@ class Asking:
             self._release(relay, used.id)
             return
         self._gateway.records.decided(judgement, "ask")
-        if self.approvals.refused(lock):
-            self._decline(relay)
-            return
         if state is not None:
             self._read_retry(relay, lock, state)
             return

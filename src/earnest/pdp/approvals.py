@@ -57,12 +57,6 @@ class Approvals:
         """Use the approval that fits, if there is one: at most one caller gets it."""
         return self._store.take_for(lock, self._clock())
 
-    def refused(self, lock: Lock) -> bool:
-        """Whether a person said no to exactly this call, and that still stands: a no is final for as long as a yes is good."""
-        now = self._clock()
-        text = lock_text(lock)
-        return any(row.lock == text and row.expires > now for row in self._store.approvals("denied"))
-
     def decide(self, id: str, yes: bool, *, channel: str, valid_s: float, by: str = "") -> bool:
         """A person answered. Whether it counted: the ask may have been withdrawn, answered or run out before."""
         now = self._clock()
