@@ -7,22 +7,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earnest.core.canonical import members
+from earnest.core.canonical import build, members
 from earnest.protocol import calls
 from earnest.protocol.envelope import WireError
 from earnest.protocol.methods import lookup
 
 
+def read(params: bytes) -> tuple[dict[str, bytes], str, bytes]:
+    """A tool call as the gateway reads it: all members, the tool's name, its arguments."""
+    seen = calls.read_params(params)
+    return seen, calls.text(seen, "name"), calls.arguments(seen)
+
+
+def renamed(seen: dict[str, bytes], name: str) -> bytes:
+    """The params under another tool name, as the gateway forwards them."""
+    return build({**seen, "name": calls.string(name)})
+
+
 def test_reads_a_tool_call() -> None:
-    call = calls.tool_call(b'{"name":"a\\/b","arguments":{"n":1E2},"_meta":{"progressToken":7},"x":null}')
-    assert (call.name, call.arguments, call.meta) == ("a/b", b'{"n":1E2}', b'{"progressToken":7}')
-    assert call.members["x"] == b"null"
+    seen, name, arguments = read(b'{"name":"a\\/b","arguments":{"n":1E2},"_meta":{"progressToken":7},"x":null}')
+    assert (name, arguments, seen["_meta"]) == ("a/b", b'{"n":1E2}', b'{"progressToken":7}')
+    assert seen["x"] == b"null"
 
 
 @pytest.mark.parametrize("params", [b'{"name":"t"}', b'{"name":"t","arguments":null,"_meta":null}'])
 def test_absent_arguments_are_an_empty_object(params: bytes) -> None:
-    call = calls.tool_call(params)
-    assert (call.arguments, call.meta) == (b"{}", b"")
+    assert read(params)[2] == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +54,7 @@ def test_absent_arguments_are_an_empty_object(params: bytes) -> None:
 )
 def test_refuses_what_could_be_read_in_two_ways(params: bytes) -> None:
     with pytest.raises(WireError) as caught:
-        calls.tool_call(params)
+        read(params)
     assert caught.value.rpc_code == -32602
 
 
@@ -107,14 +117,8 @@ def test_a_tool_keeps_unknown_fields_when_it_gets_resolved_hints() -> None:
 
 def test_renaming_keeps_arguments_byte_for_byte() -> None:
     arguments = b'{"id":9223372036854775807,"z":-0.0,"e":1E2}'
-    call = calls.tool_call(b'{"arguments":' + arguments + b',"name":"alias"}')
-    assert calls.renamed(call, "orig/inal") == b'{"arguments":' + arguments + b',"name":"orig/inal"}'
-
-
-def test_without_members() -> None:
-    raw = b'{ "a":1, "b":2 }'
-    assert calls.without_members(raw, ["c"]) is raw
-    assert calls.without_members(raw, ["b", "c"]) == b'{"a":1}'
+    seen, _, _ = read(b'{"arguments":' + arguments + b',"name":"alias"}')
+    assert renamed(seen, "orig/inal") == b'{"arguments":' + arguments + b',"name":"orig/inal"}'
 
 
 NAME = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -158,10 +162,10 @@ def test_every_parser_reads_the_forwarded_call_as_it_was_judged(
     pairs = [("name", '"t"'), *pairs]
     raw = "{" + ",".join(f"{json.dumps(key, ensure_ascii=escaped)}:{value}" for key, value in pairs) + "}"
     try:
-        call = calls.tool_call(raw.encode())
+        seen, name, arguments = read(raw.encode())
     except WireError:
         return
-    read = json.loads(calls.renamed(call, "original"), object_pairs_hook=lambda found: _lenient(found, first=first, fold=fold))
-    assert read["name"] == "original"
-    assert (read.get("arguments") or {}) == json.loads(call.arguments)
-    assert call.name == "t"
+    again = json.loads(renamed(seen, "original"), object_pairs_hook=lambda found: _lenient(found, first=first, fold=fold))
+    assert again["name"] == "original"
+    assert (again.get("arguments") or {}) == json.loads(arguments)
+    assert name == "t"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earnest.protocol.calls import outcome
 from earnest.protocol.labels import Facts
+from earnest.protocol.outcomes import outcome
 
 TA = "io.modelcontextprotocol/trust-annotations"
 TEXT: dict[str, Any] = {"type": "text", "text": "x"}

@@ -1,4 +1,4 @@
-"""What a call names and what came back, read from raw JSON; and edits that leave every other byte alone.
+"""What a call names, read from raw JSON; and edits that leave every other byte alone.
 
 Theory. What is judged is what is forwarded: a call is read through `members`, which refuses duplicate names,
 and a name that a lenient parser could take for one that matters (`Arguments`, full-width letters) is refused
@@ -8,7 +8,7 @@ as well. What is built again from those members carries each value as the raw sl
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -16,12 +16,7 @@ import msgspec
 from earnest.core.canonical import build, members
 from earnest.core.errors import EarnestError
 from earnest.protocol.envelope import INVALID_PARAMS, WireError
-from earnest.protocol.labels import Facts as Facts
-from earnest.protocol.labels import Labelled as Labelled
-from earnest.protocol.labels import tool_labels as tool_labels
 from earnest.protocol.methods import Method
-from earnest.protocol.outcomes import Outcome as Outcome
-from earnest.protocol.outcomes import outcome as outcome
 
 _REQUEST_NAMES: Final = frozenset(
     (
@@ -45,16 +40,6 @@ _FOLDED: Final = {name.casefold(): name for name in _REQUEST_NAMES}
 
 _decode_str: Final = msgspec.json.Decoder(str).decode
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class ToolCall(msgspec.Struct, frozen=True):
-    """A `tools/call` (or `tools/resolve`) as read. `arguments` is raw JSON of an object, `{}` where absent or
-    null; `meta` is raw `_meta` or `b""`; `members` holds everything in `params`, in order, as raw slices."""
-
-    name: str
-    arguments: bytes
-    meta: bytes
-    members: dict[str, bytes]
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -92,16 +77,17 @@ def text(seen: Mapping[str, bytes], name: str) -> str:
         raise WireError(INVALID_PARAMS, f"params need a string {name!r}") from None
 
 
-def tool_call(params: bytes) -> ToolCall:
-    """Read the params of `tools/call`. Raises `WireError` -32602."""
-    seen = read_params(params)
-    arguments = seen.get("arguments", b"null")
-    if arguments == b"null":
-        arguments = b"{}"
-    elif arguments[:1] != b"{":
+def arguments(seen: Mapping[str, bytes]) -> bytes:
+    """The arguments of a tool call (its params as `read_params` gave them), raw; `{}` where absent or null.
+
+    Raises `WireError` -32602 where they are no object.
+    """
+    raw = seen.get("arguments", b"null")
+    if raw == b"null":
+        return b"{}"
+    if raw[:1] != b"{":
         raise WireError(INVALID_PARAMS, "arguments must be an object")
-    meta = seen.get("_meta", b"")
-    return ToolCall(text(seen, "name"), arguments, b"" if meta == b"null" else meta, seen)
+    return raw
 
 
 def subject(method: Method, seen: Mapping[str, bytes]) -> Subject | None:
@@ -152,17 +138,6 @@ def with_member(raw: bytes, name: str, value: bytes) -> bytes:
     return b"%b%b%b:%b}" % (end, b"," if seen else b"", _encode(name), value)
 
 
-def without_members(raw: bytes, names: Iterable[str]) -> bytes:
-    """The object `raw` without some members; unchanged, byte for byte, where it has none of them."""
-    seen = members(raw)
-    gone = [name for name in names if name in seen]
-    if not gone:
-        return raw
-    for name in gone:
-        del seen[name]
-    return build(seen)
-
-
 def with_meta(raw: bytes, key: str, value: bytes) -> bytes:
     """The object `raw` (a result, params, a tool, a content block) with one member of its `_meta` set.
 
@@ -173,16 +148,3 @@ def with_meta(raw: bytes, key: str, value: bytes) -> bytes:
     if old[:1] == b"{":
         return with_member(raw, "_meta", with_member(old, key, value))
     return with_member(raw, "_meta", build({key: value}))
-
-
-def meta_member(meta: bytes, key: str) -> bytes:
-    """The raw value of one member of a raw `_meta`, `b""` where there is none."""
-    if not meta or meta[:1] != b"{":
-        return b""
-    return members(meta).get(key, b"")
-
-
-def renamed(call: ToolCall, name: str) -> bytes:
-    """The params of a tool call under another tool name (alias to original); all other values keep their
-    bytes."""
-    return build({**call.members, "name": _encode(name)})

@@ -19,10 +19,11 @@ from earnest.net.pool import Pool
 from earnest.net.sse import Event, Parser
 from earnest.net.url import join, split
 from earnest.protocol import envelope
+from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, status_error
-from earnest.upstream.opening import ClientHello, initialize_params, initialized, progress_token, string
+from earnest.upstream.opening import ClientHello, initialize_params, initialized, progress_token
 from earnest.upstream.waiter import Waiter
 
 _NO_LIMIT: Final = 1 << 62

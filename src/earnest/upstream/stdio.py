@@ -22,9 +22,10 @@ import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.protocol import envelope
+from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
-from earnest.upstream.opening import ClientHello, Opening, list_changes, own_meta, progress_token, string
+from earnest.upstream.opening import ClientHello, Opening, list_changes, own_meta, progress_token
 from earnest.upstream.waiter import Waiter
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
