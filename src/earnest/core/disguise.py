@@ -19,7 +19,7 @@ from urllib.parse import unquote
 MAX_PIECES: Final = 32
 MAX_BYTES: Final = 16_384
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){8,}|(?:\\x[0-9a-fA-F]{2}){4,}")
+_HEX: Final = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}[\s:]?){8,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){4,}")
 _PERCENT: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _QUOTED: Final = re.compile(r"=[0-9A-F]{2}|=\r?\n")
 _LOOKALIKES: Final = str.maketrans(

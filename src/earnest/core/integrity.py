@@ -328,20 +328,22 @@ class _Judge:
 
     def _timed(self, run: list[str], words: list[str]) -> bool:
         """A day of the user's with an hour they left open, or an end by how long they said it takes."""
-        ledger = self.ledger
-        for key in (key for key in run if key[0] == "d"):
+        ledger, seen = self.ledger, self.values.untrusted
+        days = [key for key in run if key[0] == "d"]
+        intent = self.call.intent
+        for key in days:
             if self._in_words([key], []):
                 continue
-            if ledger.dates or self.values.untrusted.full or self.values.untrusted.token(key) is not None:
+            undated = any(intent.verbs & wish.verbs and not wish.dated for wish in ledger.wishes)
+            if not undated or seen.full or seen.token(key) is not None:
                 return False
-        lengths = ledger.durations or ({30, 60} if {"end", "until", "finish", "to"} & set(words) else set())
-        ends = {(start + length) % 1440 for start in ledger.times for length in lengths}
+        ends = ledger.ends() if {"end", "until", "finish", "to"} & set(words) else set()
         for key in (key for key in run if key[0] == "t"):
             if self._in_words([key], []) or minutes(key) in ends:
                 continue
-            if ledger.times or self.values.untrusted.full or self.values.untrusted.token(key) is not None:
+            if seen.full or seen.token(key) is not None or not any(ledger.open_hour(day) for day in days):
                 return False
-        return any(key[0] == "d" for key in run) or bool(ledger.times)
+        return True
 
     def _computed(self, key: str) -> bool:
         """A number the user asked to have worked out, if nobody else wrote it."""

@@ -234,12 +234,14 @@ class Reader:
             verbs = frozenset(
                 concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no)
             )
+            kinds = {token.key[0] for token in tokens(sentence, self.calendar)}
+            dated = "d" in kinds
             objects = frozenset(concept for concept, _ in self._objects.find(sentence, words)) | {
-                concept for token in tokens(sentence) for concept in _KINDS.get(token.key[0], ())
+                concept for kind in kinds for concept in _KINDS.get(kind, ())
             }
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
             delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
-            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated))
+            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated, dated))
         return found
 
 
@@ -251,6 +253,7 @@ class Wish(msgspec.Struct, frozen=True):
     words: frozenset[str]
     computed: bool = False
     delegated: bool = False
+    dated: bool = False
 
 
 def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from earnest.core.intent import Reader, Wish, name_words
 from earnest.core.pasted import parts
@@ -37,6 +37,19 @@ _RECORDS: Final = 4096
 _DEEP_TEXT: Final = 1_000_000
 
 
+_END: Final = Token(".", 0, 0)
+_USUAL_LENGTHS: Final = frozenset((30, 60))
+"""How long a meeting takes in minutes, where nobody says so."""
+
+
+class Moment(NamedTuple):
+    """What one sentence of the user says of time: days, hours and lengths in minutes."""
+
+    dates: frozenset[str]
+    times: frozenset[int]
+    lengths: frozenset[int]
+
+
 class Handle:
     """One record of a result: the values of its id, the names it goes by, and what its other fields hold."""
 
@@ -51,15 +64,13 @@ class Handle:
 class Ledger:
     """One conversation's values. Mutable, no I/O, one thread."""
 
-    __slots__ = ("_beginning", "_holding", "_limit", "_lost_records", "_named", "_reader", "by_value", "dates", "durations", "proper", "times", "values", "wishes")
+    __slots__ = ("_beginning", "_holding", "_limit", "_lost_records", "_named", "_reader", "by_value", "moments", "proper", "values", "wishes")
 
     def __init__(self, reader: Reader, limit: int = LIMIT) -> None:
         self.values = Values(limit)
         self.wishes: list[Wish] = []
-        self.times: set[int] = set()
-        self.dates = False
+        self.moments: list[Moment] = []
         self.proper: set[str] = set()
-        self.durations: set[int] = set()
         self.by_value: dict[str, list[Handle]] = {}
         self._named: dict[tuple[str, tuple[str, ...]], list[Handle]] = {}
         self._beginning: dict[tuple[str, str], list[Handle]] = {}
@@ -94,18 +105,41 @@ class Ledger:
                 self.proper.add("w" + word)
 
     def _hours(self, found: list[Token]) -> None:
+        """What each sentence says of days, hours and lengths."""
+        dates: set[str] = set()
+        times: set[int] = set()
+        lengths: set[int] = set()
         units = self._reader.calendar.durations
-        for at, token in enumerate(found):
-            self.dates = self.dates or token.key[0] == "d"
-            if token.key[0] == "t":
-                self.times.add(minutes(token.key))
-            joined = re.fullmatch(r"w(\d+)-?([^\W\d]+)", token.key)
+        for at, token in enumerate([*found, _END]):
+            for key in (token.key, *token.readings):
+                if key[0] == "d":
+                    dates.add(key)
+                elif key[0] == "t":
+                    times.add(minutes(key))
+            joined = re.fullmatch(r"w(\d{1,3})-?([^\W\d]+)", token.key)
             if joined and joined.group(2) in units:
-                self.durations.add(int(joined.group(1)) * units[joined.group(2)])
+                lengths.add(int(joined.group(1)) * units[joined.group(2)])
             if at + 1 < len(found) and (figure := self._figure(token)) is not None:
                 unit = self._unit(found[at + 1 : at + 3])
                 if unit is not None:
-                    self.durations.add(int(figure * unit))
+                    lengths.add(int(figure * unit))
+            if token.key == "." and (dates or times or lengths) and len(self.moments) < 1000:
+                self.moments.append(Moment(frozenset(dates), frozenset(times), frozenset(lengths)))
+                dates, times, lengths = set(), set(), set()
+
+    def ends(self) -> set[int]:
+        """Minutes of the day at which something ends that the user said when it starts and how long it takes, or left that open."""
+        every = {length for moment in self.moments for length in moment.lengths}
+        return {
+            (start + length) % 1440
+            for moment in self.moments
+            for start in moment.times
+            for length in (moment.lengths or every | _USUAL_LENGTHS)
+        }
+
+    def open_hour(self, date: str) -> bool:
+        """Whether some sentence names this day and no hour."""
+        return any(not moment.times and (date in moment.dates or "d" + date[6:] in moment.dates) for moment in self.moments)
 
     def _unit(self, following: list[Token]) -> int | None:
         units = self._reader.calendar.durations

@@ -41,9 +41,10 @@ _RULE: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _INTRODUCED: Final = re.compile(
-    r"^[^\n]*(?<![\w])(?:e-?mails?|mails?|messages?|letter|text|pages?|articles?|posts?|logs?|outputs?|errors?|trace(?:back)?|tickets?|issues?|documents?|files?|"
+    r"^[^\n]*(?<!\w)(?:e-?mails?|mails?|messages?|letter|text|pages?|articles?|posts?|logs?|outputs?|errors?|trace(?:back)?|tickets?|issues?|documents?|files?|"
     r"transcripts?|contents?|readme|reviews?|comments?|threads?|chats?|conversations?|invoices?|attachments?|pasted?|below|nachricht|seite|artikel|datei|ausgabe|"
-    r"fehler|dokument|inhalt|unten|correo|mensaje|página|artículo|archivo|salida|documento|contenido|邮件|消息|页面|文章|文件|日志|输出|内容|メール|メッセージ|"
+    r"fehler|dokument|inhalt|unten|correo|mensaje|página|artículo|archivo|salida|documento|contenido)(?!\w)[^\n]{0,60}[:：][ \t]*\n"
+    r"|^[^\n]*(?:邮件|消息|页面|文章|文件|日志|输出|内容|メール|メッセージ|"
     r"ページ|記事|ファイル|ログ|出力|内容|本文)[^\n]{0,60}[:：][ \t]*\n",
     re.MULTILINE | re.IGNORECASE,
 )
