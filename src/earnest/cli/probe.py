@@ -45,7 +45,7 @@ def probe(ctx: typer.Context, target: _Target, timeout: _Timeout = 30.0, as_json
     What is shown is what the server says of itself; `earnest tools` shows what earnest makes of it. Exit code 3 if the server
     fails, with its last words.
     """
-    name, launch, command = _launch(target, ctx.obj, config)
+    name, launch, command = launch_of_target(target, ctx.obj, config)
     seen = asyncio.run(glance(name, launch, timeout))
     if launch.url:
         identity = identities.of_url(launch.url)
@@ -89,7 +89,7 @@ def raw_told(raw: RawHints) -> dict[str, bool | None]:
     return {hint: raw.get(hint) for hint in HINTS}
 
 
-def _launch(target: list[str], behind: tuple[str, ...] | None, config: str) -> tuple[str, Launch, str]:
+def launch_of_target(target: list[str], behind: tuple[str, ...] | None, config: str) -> tuple[str, Launch, str]:
     """A name for messages, the launch, and how it is shown where it holds references to secrets."""
     if behind is not None:
         if len(target) > len(behind):

@@ -1,0 +1,1 @@
+"""The audits, one a file; `earnest.lint.registry` lists them."""

@@ -1,0 +1,1 @@
+"""Outputs: each writes findings in one format, over the one finding type."""

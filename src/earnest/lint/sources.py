@@ -1,0 +1,84 @@
+"""Source code: definitions of tools found without running them. Which reader is for which file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from earnest.core.errors import EarnestError
+from earnest.lint.model import Server, Tool
+
+PYTHON: Final = frozenset((".py", ".pyi"))
+SCRIPT: Final = frozenset((".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"))
+_SKIPPED: Final = frozenset(
+    (
+        "node_modules",
+        ".git",
+        ".venv",
+        "venv",
+        "__pycache__",
+        "dist",
+        "build",
+        "site-packages",
+        ".tox",
+        "tests",
+        "test",
+        "__tests__",
+    )
+)
+MAX_BYTES: Final = 4 << 20
+
+
+def is_source(path: Path) -> bool:
+    """Whether a file is one of ours by its ending."""
+    return path.suffix in PYTHON or path.suffix in SCRIPT
+
+
+def files(root: Path) -> Iterator[Path]:
+    """Source files below a folder, in order, without dependencies, builds and tests; or the file itself."""
+    if root.is_file():
+        yield root
+        return
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root).parts
+        if (
+            is_source(path)
+            and path.is_file()
+            and not _SKIPPED.intersection(inside[:-1])
+            and not path.name.endswith((".d.ts", ".test.ts", ".spec.ts", ".min.js"))
+        ):
+            yield path
+
+
+def read_source(root: Path) -> Server | None:
+    """The tools that source below `root` defines, as one server named for the folder; None if it defines none."""
+    tools: list[Tool] = []
+    for path in files(root):
+        if path.stat().st_size > MAX_BYTES:
+            continue
+        text = path.read_text("utf-8", errors="replace")
+        if path.suffix in PYTHON:
+            from earnest.lint.source_python import tools_in
+
+            tools += tools_in(text, str(path))
+        elif '"tools/list"' in text or "ool" in text:
+            from earnest.lint.source_typescript import tools_in as scripts
+
+            tools += scripts(text, str(path))
+    if not tools:
+        return None
+    name = root.resolve().stem if root.is_file() else root.resolve().name
+    return Server(name, tuple(tools), source=str(root))
+
+
+def required(root: Path) -> Server:
+    """Like `read_source`; raises E1020 where there is none."""
+    found = read_source(root)
+    if found is None:
+        raise EarnestError(
+            "E1020",
+            f"{root} defines no tools that are found without running it",
+            "Lint the running server instead: earnest lint -- COMMAND …",
+        )
+    return found
