@@ -13,9 +13,13 @@ from earnest.config.policy.load import compose
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES
 from earnest.gateway.operator import refiners_of
+from earnest.refine.address import AddressRule
+from earnest.refine.enumeration import EnumerationRule
+from earnest.refine.http import HttpRule
+from earnest.refine.sql import SqlRule
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "earnest.toml"
-OTHERWISE = {"asks_person": "asks", "ask_host": "ask", "labels": "read_only", "kind": "as"}
+OTHERWISE = {"asks_person": "asks", "ask_host": "ask", "labels": "read_only", "cases": "values"}
 """Fields that have another name in the file."""
 NOT_WRITTEN = {"name", "source", "server", "tool"}
 """Fields that come from a table's name or place."""
@@ -32,7 +36,8 @@ def test_it_loads_and_its_policy_holds_what_its_tests_say() -> None:
     assert results and all(result.passed for result in results), results
     assert not [finding for finding in check(document.policy).findings if finding.severity is Severity.ERROR]
     assert all(refiners_of(labels) for labels in found.labels if labels.refine)
-    assert {rule.kind for labels in found.labels for rule in labels.refine} == {"when", "enum", "sql", "http", "address"}
+    kinds = {type(rule) for labels in found.labels for rule in labels.refine}
+    assert kinds == {sections.Condition, EnumerationRule, SqlRule, HttpRule, AddressRule}
     assert {"files", "tickets", "notes", "demo-files"} == set(found.servers)
 
 
@@ -41,7 +46,10 @@ def test_it_loads_and_its_policy_holds_what_its_tests_say() -> None:
     [
         sections.ServerSettings,
         sections.ToolLabels,
-        sections.RefineRule,
+        sections.Condition,
+        EnumerationRule,
+        SqlRule,
+        HttpRule,
         sections.ClientSettings,
         sections.Asking,
         sections.Limits,

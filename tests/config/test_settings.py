@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from earnest.config.sections import Asking, Limits, Listen, Receipts
+from earnest.config.sections import Asking, Condition, Limits, Listen, Receipts
 from earnest.config.settings import Settings, load, parse
+from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import Trust
+from earnest.refine.address import AddressRule
+from earnest.refine.enumeration import EnumerationRule
+from earnest.refine.http import HttpRule
+from earnest.refine.sql import SqlRule
 
 FULL = b"""
 preset = "cautious"
@@ -99,9 +104,14 @@ def test_every_section_is_read() -> None:
     labels = s.labels[0]
     assert (labels.server, labels.tool) == ("fs", "read")
     assert labels.labels.read_only is True and labels.labels.destructive is None
-    assert [rule.kind for rule in labels.refine] == ["when", "enum", "sql", "http", "address"]
-    assert labels.refine[1].values == ("list", 7, True) and labels.refine[3].default == "GET"
-    assert labels.dispatcher is not None and labels.dispatcher.name == "tool"
+    condition, listed, statement, method, address = labels.refine
+    assert isinstance(condition, Condition) and condition.when == "args.mode == 'list'" and condition.labels.read_only
+    assert isinstance(listed, EnumerationRule) and listed.argument == "action"
+    assert [(case.value, case.labels.read_only) for case in listed.cases] == [("list", True), (7, True), (True, True)]
+    assert isinstance(statement, SqlRule) and (statement.dialect, statement.functions) == ("postgres", ("lower",))
+    assert isinstance(method, HttpRule) and method.default == "GET"
+    assert isinstance(address, AddressRule) and address.argument == "url"
+    assert labels.dispatcher == DispatchSpec("read", "tool", "args")
     assert s.client("cursor").asks_person and s.client("cursor").conversation == "session"
     assert not s.client("other").asks_person
     assert s.asking == Asking(queue=False, hold_s=5, valid_s=60, floor_s=0.4)

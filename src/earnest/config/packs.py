@@ -18,24 +18,20 @@ from typing import Final
 
 import msgspec
 
+from earnest.config import tool_tables
 from earnest.config.document import Node, position
 from earnest.config.identity import Identity
 from earnest.config.reading import Source, Table
-from earnest.config.sections import ROLES
 from earnest.config.toml_ranges import scan
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
-from earnest.core.profile import NAMES, NOTHING, Labels, entailed
-from earnest.refine.address import AddressRule
-from earnest.refine.enumeration import Case, EnumerationRule, parse
-from earnest.refine.http import HttpRule
+from earnest.core.profile import NOTHING, Labels, entailed
+from earnest.refine.enumeration import parse
 from earnest.refine.registry import RefineRule
-from earnest.refine.sql import SqlRule
 
 _PACKAGE: Final = re.compile(r"npm:(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*|pypi:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _ADDRESS: Final = re.compile(r"https://[a-z0-9.-]+(?::\d+)?/\S*")
 _PIN: Final = re.compile(r"v\d+:[0-9a-f]{64}")
-_KINDS: Final = ("", "sql", "http", "address")
 
 
 class PackTool(msgspec.Struct, frozen=True):
@@ -165,19 +161,6 @@ class _Reader:
         return Pack(self._name, self._path, packages, addresses, versions, evidence, tools)
 
     def _tool(self, name: str, table: Table) -> PackTool:
-        source = self._source(table.node)
-        labels = self._labels(table)
-        roles: dict[str, str] = {}
-        role_table = table.table("arg_roles")
-        if role_table is not None:
-            roles = {member.key: role_table.choice(member.key, ROLES, "") for member in role_table.node.members}
-        dispatcher = None
-        inner = table.table("dispatcher")
-        if inner is not None:
-            dispatcher = DispatchSpec(name, inner.text("name"), inner.text("arguments") or None)
-            inner.finish()
-            if not dispatcher.name_argument:
-                inner.source.fail(inner.node, "E1005", f"{inner.name} needs the argument that names the tool", 'name = "tool"')
         pins, varies = table.texts("pins"), table.texts("varies")
         self._each(table, "pins", pins, _PIN, "v1: and 64 hex digits; scripts/pack-pins prints them")
         for pattern in varies:
@@ -187,67 +170,31 @@ class _Reader:
                 table.fail("varies", "E1005", f"{table.path('varies')}: {pattern!r} is no pattern: {error}")
         found = PackTool(
             name=name,
-            labels=labels,
-            roles=roles,
+            labels=self._labels(table),
+            roles=tool_tables.roles(table),
             refine=tuple(self._rule(rule) for rule in table.tables("refine")),
-            dispatcher=dispatcher,
+            dispatcher=tool_tables.dispatcher(name, table),
             pins=frozenset(pins),
             varies=varies,
-            source=source,
+            source=self._source(table.node),
         )
         table.finish()
         return found
 
     def _rule(self, table: Table) -> RefineRule:
-        labels = self._labels(table)
-        when, argument = table.text("when"), table.text("argument")
-        kind, values = table.choice("as", _KINDS, ""), table.take("values")
-        dialect, functions, default = table.text("dialect"), table.texts("functions"), table.text("default")
-        table.finish()
-        says, source = labels != Labels(source=labels.source), labels.source
-        if bool(when) == bool(argument):
-            table.source.fail(table.node, "E1005", f"{table.name} needs either when or argument")
-        if bool(argument) and bool(kind) == (values is not None):
-            table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql", "http" or "address"')
-        if when and (kind or values is not None):
-            table.source.fail(table.node, "E1005", f"{table.name}: values and as go with argument, not with when")
-        if (dialect or functions) and kind != "sql":
-            table.source.fail(table.node, "E1005", f'{table.name}: dialect and functions go with as = "sql"')
-        if default and kind != "http":
-            table.source.fail(table.node, "E1005", f'{table.name}: default goes with as = "http"')
-        if says != (values is not None):
-            what = "at least one hint or facet" if values is not None else "no hint or facet of its own"
-            table.source.fail(table.node, "E1005", f"{table.name} must say {what}")
-        if kind == "sql":
-            return SqlRule(argument, dialect, functions, source)
-        if kind == "http":
-            return HttpRule(argument, default, source)
-        if kind == "address":
-            return AddressRule(argument, source)
-        if values is not None:
-            return EnumerationRule(argument, tuple(Case(value, labels) for value in self._values(table, values)))
-        try:
-            return parse(when, source)
-        except EarnestError as error:
-            table.fail("when", error.code, error.message, error.remedy)
+        source = self._source(table.node)
 
-    @staticmethod
-    def _values(table: Table, node: Node) -> list[str | bool | int]:
-        if node.kind != "array" or not node.items:
-            table.fail("values", "E1004", f"{table.path('values')} must be a list of text, whole numbers, true or false")
-        found: list[str | bool | int] = []
-        for item in node.items:
-            if not isinstance(item.value, str | bool | int):
-                table.source.fail(item, "E1004", f"{table.path('values')} must be text, whole numbers, true or false")
-            found.append(item.value)
-        return found
+        def condition(when: str) -> RefineRule:
+            try:
+                return parse(when, source)
+            except EarnestError as error:
+                table.fail("when", error.code, error.message, error.remedy)
+
+        return tool_tables.refinement(table, self._labels(table), source, condition, condition_speaks=True)
 
     def _labels(self, table: Table) -> Labels:
-        """The statements of a table with what they imply; both `read_only` and `destructive` is a contradiction."""
-        stated = {name: table.maybe(name) for name in NAMES}
-        if stated["read_only"] and stated["destructive"]:
-            table.fail("destructive", "E1005", f"{table.name} is read-only and destructive at once", "remove one of the two")
-        return entailed(msgspec.structs.replace(Labels(source=self._source(table.node)), **stated))
+        """The statements of a table with what they imply."""
+        return entailed(tool_tables.labels(table, self._source(table.node)))
 
     def _source(self, node: Node) -> str:
         return f"pack {self._name}:{position(self._data, node.start)[0]}"

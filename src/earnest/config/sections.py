@@ -7,17 +7,17 @@ from typing import Final, Literal, cast
 
 import msgspec
 
+from earnest.config import tool_tables
 from earnest.config.document import nearest
 from earnest.config.reading import Table
 from earnest.config.variables import Template
+from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
-from earnest.core.profile import NAMES, NOTHING, Labels, Trust
+from earnest.core.profile import NOTHING, Labels, Trust
+from earnest.refine.registry import RefineRule
 
 PRESETS: Final = ("observe", "balanced", "cautious", "read-only")
 """From the mildest to the strictest."""
-
-ROLES: Final = ("destination", "selector", "amount", "content", "verb", "object")
-"""What an argument steers; an argument without a role counts as destination, selector and amount."""
 
 _SERVER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -58,28 +58,12 @@ class ServerSettings(msgspec.Struct, frozen=True):
         return bool(self.env or self.headers or self.forward_headers or self.client_cert)
 
 
-class RefineRule(msgspec.Struct, frozen=True):
-    """A refinement by arguments. `kind` is `when` (a CEL condition), `enum` (one of `values` at
-    `argument`, of exactly that type), `sql`, `http` or `address` (the argument holds a statement, a method,
-    an address). `default`: the method where the argument is absent. `labels` hold where it applies; only
-    for `when` and `enum`, the others say for themselves."""
+class Condition(msgspec.Struct, frozen=True):
+    """A refinement by a CEL condition over the arguments: the labels that hold where `when` is true."""
 
-    kind: Literal["when", "enum", "sql", "http", "address"]
-    when: str = ""
-    argument: str = ""
-    values: tuple[str | bool | int, ...] = ()
-    dialect: str = ""
-    functions: tuple[str, ...] = ()
-    default: str = ""
-    labels: Labels = NOTHING
+    when: str
+    labels: Labels
     source: str = ""
-
-
-class Dispatcher(msgspec.Struct, frozen=True):
-    """A tool that runs another: the arguments that hold the target's name and the target's arguments."""
-
-    name: str
-    arguments: str = ""
 
 
 class ToolLabels(msgspec.Struct, frozen=True):
@@ -90,8 +74,8 @@ class ToolLabels(msgspec.Struct, frozen=True):
     tool: str
     labels: Labels = NOTHING
     arg_roles: dict[str, str] = {}
-    refine: tuple[RefineRule, ...] = ()
-    dispatcher: Dispatcher | None = None
+    refine: tuple[RefineRule | Condition, ...] = ()
+    dispatcher: DispatchSpec | None = None
     pin: str = ""
     source: str = ""
 
@@ -248,49 +232,21 @@ def _headers(table: Table) -> dict[str, Template]:
     return headers
 
 
-def labels_in(table: Table) -> Labels:
-    """The seven statements of a table; keys asked for here count as known.
-
-    Raises E1005 where they contradict each other: nothing both only reads and destroys.
-    """
-    found = Labels(**{name: table.maybe(name) for name in NAMES}, source=source_of(table))
-    if found.read_only and found.destructive:
-        table.fail(
-            "destructive",
-            "E1005",
-            f"{table.name} is read_only and destructive at once",
-            "remove one of the two; `destructive = true` alone says that it is not read-only",
-        )
-    return found
-
-
 def tool_labels(name: str, table: Table) -> ToolLabels:
     """Read one `[labels."NAME/TOOL"]`."""
     owner, slash, tool = name.partition("/")
     if not slash or not tool or not _SERVER_NAME.fullmatch(owner):
         table.source.fail(table.node, "E1006", f'"{name}" names no tool', 'write [labels."SERVER/TOOL"]')
-    roles: dict[str, str] = {}
-    role_table = table.table("arg_roles")
-    if role_table is not None:
-        for member in role_table.node.members:
-            roles[member.key] = role_table.choice(member.key, ROLES, "")
-    dispatcher = None
-    inner = table.table("dispatcher")
-    if inner is not None:
-        dispatcher = Dispatcher(name=inner.text("name"), arguments=inner.text("arguments"))
-        inner.finish()
-        if not dispatcher.name:
-            inner.fail("name", "E1005", f"{inner.name} needs the argument that names the tool", 'name = "tool"')
     pin = table.text("pin")
     if pin and not re.fullmatch(r"v\d+:[0-9a-f]{64}", pin):
         table.fail("pin", "E1005", f"{table.path('pin')} is no pin", "`earnest pins list` prints them: v1: and 64 hex digits")
     found = ToolLabels(
         server=owner,
         tool=tool,
-        labels=labels_in(table),
-        arg_roles=roles,
+        labels=tool_tables.labels(table, source_of(table)),
+        arg_roles=tool_tables.roles(table),
         refine=tuple(_refine(rule) for rule in table.tables("refine")),
-        dispatcher=dispatcher,
+        dispatcher=tool_tables.dispatcher(tool, table),
         pin=pin,
         source=source_of(table),
     )
@@ -298,54 +254,10 @@ def tool_labels(name: str, table: Table) -> ToolLabels:
     return found
 
 
-def _refine(table: Table) -> RefineRule:
-    labels = labels_in(table)
-    when, argument = table.text("when"), table.text("argument")
-    values, read_as = _values(table), table.choice("as", ("", "sql", "http", "address"), "")
-    dialect, functions, default = table.text("dialect"), table.texts("functions"), table.text("default")
-    table.finish()
-    says = any(labels.get(name) is not None for name in NAMES)
-    if bool(when) == bool(argument):
-        table.source.fail(table.node, "E1005", f"{table.name} needs either when or argument")
-    if when and (values or read_as):
-        table.source.fail(table.node, "E1005", f"{table.name}: values and as go with argument, not with when")
-    if argument and bool(values) == bool(read_as):
-        table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql", "http" or "address"')
-    if (dialect or functions) and read_as != "sql":
-        table.source.fail(table.node, "E1005", f'{table.name}: dialect and functions go with as = "sql"')
-    if default and read_as != "http":
-        table.fail("default", "E1005", f'{table.name}: default goes with as = "http"')
-    if says == bool(read_as):
-        what = "nothing of its own: the argument says it" if read_as else "at least one hint or facet"
-        table.source.fail(table.node, "E1005", f"{table.name} must say {what}")
-    kind = cast(Literal["when", "enum", "sql", "http", "address"], "when" if when else read_as or "enum")
-    return RefineRule(
-        kind=kind,
-        when=when,
-        argument=argument,
-        values=values,
-        dialect=dialect,
-        functions=functions,
-        default=default,
-        labels=labels if says else NOTHING,
-        source=source_of(table),
-    )
-
-
-def _values(table: Table) -> tuple[str | bool | int, ...]:
-    """The values of an enumeration: text, whole numbers, true and false, each of its own type."""
-    node = table.take("values")
-    if node is None:
-        return ()
-    wanted = f"{table.path('values')} must be a list of text, whole numbers, true or false"
-    if node.kind != "array" or not node.items:
-        table.fail("values", "E1004", wanted)
-    found: list[str | bool | int] = []
-    for item in node.items:
-        if not isinstance(item.value, str | bool | int):
-            table.source.fail(item, "E1004", wanted)
-        found.append(item.value)
-    return tuple(found)
+def _refine(table: Table) -> RefineRule | Condition:
+    source = source_of(table)
+    labels = tool_tables.labels(table, source)
+    return tool_tables.refinement(table, labels, source, lambda when: Condition(when, labels, source), condition_speaks=False)
 
 
 def client(name: str, table: Table) -> ClientSettings:

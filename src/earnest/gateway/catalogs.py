@@ -23,11 +23,10 @@ from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
 from earnest.gateway.launch import launch_of, settings_beyond, shown
-from earnest.gateway.operator import refiners_of
+from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
-from earnest.pdp.catalog import Refined, Refiner, Server, Tool, Words, stricter
+from earnest.pdp.catalog import Refiner, Server, Tool, Words, stricter
 from earnest.pdp.persist import KeptPins
-from earnest.refine.registry import refine
 from earnest.store.base import Evidence, OperatorLabel, Store
 from earnest.store.base import Server as ServerRow
 from earnest.upstream.base import Link
@@ -79,6 +78,8 @@ class Catalogs:
         self._own: dict[tuple[str, str], _Entry] = {}
         self._labels: dict[str, dict[str, OperatorLabel]] = {}
         self._evidence: dict[str, list[Evidence]] = {}
+        self.revision = 0
+        """Counts what happened to the set of configured servers after it was loaded."""
         self.broken: dict[str, EarnestError] = {}
         """Configured servers that cannot even be started, by name."""
 
@@ -87,6 +88,7 @@ class Catalogs:
     def retry(self, env: Mapping[str, str], secrets: Mapping[str, str]) -> None:
         """The environment has grown: what was broken may be found now."""
         self._env, self._secrets = env, secrets
+        self.revision += 1
         broken, self.broken = self.broken, {}
         for name in self.settings.servers:
             if name in broken:
@@ -296,13 +298,13 @@ class Catalogs:
         roles: dict[str, str] = dict(said.roles) if said is not None and vouched else {}
         dispatch: DispatchSpec | None = said.dispatcher if said is not None and vouched else None
         if said is not None:
-            refiners.extend(_pack_refiner(rule) for rule in said.refine)
+            refiners.extend(looking(rule, from_operator=False) for rule in said.refine)
         if filed is not None:
             labels, operator_pin = entailed(filed.labels), filed.pin
             refiners.extend(refiners_of(filed))
             roles.update(filed.arg_roles)
             if filed.dispatcher is not None:
-                dispatch = DispatchSpec(tool.name, filed.dispatcher.name, filed.dispatcher.arguments or None)
+                dispatch = filed.dispatcher
         if stored is not None:
             labels = stricter(labels, entailed(stored))
         violated, supported, support_pin = self._assayed(entry, tool)
@@ -374,11 +376,3 @@ def _only_raising(labels: Labels) -> Labels:
         name: value for name in NAMES if (value := labels.get(name)) is not None and value is RISKY_VALUES[name]
     }
     return Labels(**values, source=labels.source)
-
-
-def _pack_refiner(rule: Any) -> Refiner:
-    def look(arguments: Mapping[str, object]) -> Refined | None:
-        found = refine(rule, arguments)
-        return Refined(found.labels, found.why, False) if found is not None else None
-
-    return look

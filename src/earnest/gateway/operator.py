@@ -1,4 +1,4 @@
-"""The operator's refinements of a tool by its arguments, as functions: conditions, enumerations, SQL, HTTP methods,
+"""Refinements of a tool by its arguments, as functions: conditions (the operator's alone), enumerations, SQL, HTTP methods,
 addresses."""
 
 from __future__ import annotations
@@ -7,41 +7,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from earnest.config.policy.lower import condition
-from earnest.config.sections import RefineRule, ToolLabels
+from earnest.config.sections import Condition, ToolLabels
 from earnest.core.expr import ConditionError, evaluate
 from earnest.core.profile import Labels, entailed
 from earnest.pdp.catalog import Refined, Refiner
 from earnest.refine import registry
 from earnest.refine.refinement import WORST_LABELS
+from earnest.refine.registry import RefineRule
 
 
 def refiners_of(labels: ToolLabels) -> list[Refiner]:
-    """One function for each rule. Raises E11xx for a condition that is none."""
-    return [_refiner(rule) for rule in labels.refine]
+    """One function for each rule of the operator's. Raises E11xx for a condition that is none."""
+    rules = labels.refine
+    return [_condition(rule) if isinstance(rule, Condition) else looking(rule, from_operator=True) for rule in rules]
 
 
-def _refiner(rule: RefineRule) -> Refiner:
-    if rule.kind == "when":
-        return _condition(rule)
-    built = registry.rule(
-        rule.kind,
-        rule.argument,
-        values=rule.values,
-        labels=rule.labels,
-        dialect=rule.dialect,
-        functions=rule.functions,
-        default=rule.default,
-        source=rule.source,
-    )
+def looking(rule: RefineRule, *, from_operator: bool) -> Refiner:
+    """A rule of the operator's or of a pack's as a function."""
 
     def look(arguments: Mapping[str, object]) -> Refined | None:
-        found = registry.refine(built, arguments)
-        return Refined(found.labels, found.why, True) if found is not None else None
+        found = registry.refine(rule, arguments)
+        return Refined(found.labels, found.why, from_operator) if found is not None else None
 
     return look
 
 
-def _condition(rule: RefineRule) -> Refiner:
+def _condition(rule: Condition) -> Refiner:
     tree = condition(rule.when)
     labels = entailed(rule.labels)
 
