@@ -134,6 +134,12 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
 
 
+def test_files_that_the_text_names_exist() -> None:
+    for page in PAGES:
+        for named in re.findall(r"`(?:python )?((?:tests|src|docs|examples|bench|scripts)/[a-z0-9_./-]+)`", page.read_text()):
+            assert (ROOT / named).exists(), f"{page.relative_to(ROOT)}: {named}"
+
+
 def test_the_page_of_commands_is_current_and_has_examples_for_the_main_ones() -> None:
     page = (ROOT / "docs" / "commands.md").read_text()
     assert page == commands_page(page), "run: python -m earnest.cli.reference"
