@@ -25,8 +25,10 @@ from earnest.core.profile import (
     Value,
     composite,
     entailed,
+    raising,
     refine,
     resolve,
+    riskier,
 )
 
 DANGEROUS = {
@@ -471,3 +473,11 @@ def test_a_safe_value_of_a_composite_stands_on_its_weakest_part() -> None:
     assert composite([by_operator, resolve(Standing(violated=frozenset({"read_only"})))]).read_only == Value(
         False, Basis.OBSERVED, "assay"
     )
+
+
+def test_where_statements_of_one_rank_disagree_the_riskier_value_counts() -> None:
+    reads = Labels(read_only=True, idempotent=True, open_world=False, source="a")
+    writes = Labels(read_only=False, open_world=False, sees_untrusted=True, source="b")
+    expected = Labels(read_only=False, idempotent=True, open_world=False, sees_untrusted=True, source="both")
+    assert riskier((reads, writes), "both") == riskier((writes, reads), "both") == expected
+    assert raising(expected) == Labels(read_only=False, sees_untrusted=True, source="both")

@@ -82,7 +82,9 @@ async def test_a_view_follows_what_is_resolved_now(live):
     client = await live.opened("/v/readers/mcp")
     await client.listen()
     assert names(await client.request("tools/list")) == SHOWN["readers"]
-    identity = live.app.world.catalogs.identity_of("web")
+    catalogs = live.app.world.catalogs
+    (web,) = (served for served in catalogs.served() if served.name == "web")
+    identity = catalogs.identity(web.server)
     assert identity is not None
     from earnest.core.profile import Trust
 

@@ -174,6 +174,21 @@ def entailed(labels: Labels) -> Labels:
     return labels
 
 
+def raising(labels: Labels) -> Labels:
+    """Only what raises of a statement."""
+    return Labels(**{name: value for name in NAMES if (value := labels.get(name)) is RISKY_VALUES[name]}, source=labels.source)
+
+
+def riskier(said: Sequence[Labels], source: str) -> Labels:
+    """Several statements of one rank as one: where they disagree the riskier value counts."""
+    values: dict[str, bool] = {}
+    for name in NAMES:
+        stated = [value for labels in said if (value := labels.get(name)) is not None]
+        if stated:
+            values[name] = stated[0] if len(set(stated)) == 1 else RISKY_VALUES[name]
+    return Labels(**values, source=source)
+
+
 def refine(profile: Profile, labels: Labels, basis: Basis, may_lower: bool) -> Profile:
     """The profile of one call, after a refiner looked at its arguments.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,7 +21,7 @@ from earnest.config.settings import Settings
 from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
-from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Trust, entailed
+from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
 from earnest.gateway.launch import launch_of, settings_beyond, shown
 from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
@@ -259,11 +259,6 @@ class Catalogs:
         """All servers known under a name, configured first."""
         return [s for entry in self._entries() if entry.name == name for s in entry.variants.values()]
 
-    def identity_of(self, name: str) -> Identity | None:
-        """Who a configured server is, or the last one that came under this name."""
-        found = [entry.identity for entry in self._entries() if entry.name == name]
-        return found[0] if found else None
-
     def identity(self, server: Server) -> Identity | None:
         """Who a server of these catalogs is."""
         entry = self._entry_of(server)
@@ -337,7 +332,7 @@ class Catalogs:
             return None
         labels = msgspec.json.decode(row.labels, type=Labels)
         if row.pin and row.pin != tool.pin:
-            labels = _only_raising(labels)
+            labels = raising(labels)
         return msgspec.structs.replace(labels, source=row.source)
 
     def _assayed(self, entry: _Entry, tool: Tool) -> tuple[frozenset[str], frozenset[str], str]:
@@ -369,10 +364,3 @@ def _refuse_contained(settings: ServerSettings) -> None:
             f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
             "Remove `contain`, or leave the server out: it is not started without what was asked for.",
         )
-
-
-def _only_raising(labels: Labels) -> Labels:
-    values: dict[str, Any] = {
-        name: value for name in NAMES if (value := labels.get(name)) is not None and value is RISKY_VALUES[name]
-    }
-    return Labels(**values, source=labels.source)

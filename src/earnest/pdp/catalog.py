@@ -21,13 +21,12 @@ from earnest.core import canonical, pin, receipt
 from earnest.core.decide import PinState, Table
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_wire
-from earnest.core.profile import NAMES, NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve
+from earnest.core.profile import NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve, riskier
 from earnest.pdp.schema import only_plain_values
 from earnest.protocol.labels import tool_labels
 
 INSTRUCTIONS: Final = "\0instructions"
 """The name under which a server's instructions are pinned."""
-NEW: Final = "new"
 
 
 class SavedPin(msgspec.Struct, frozen=True):
@@ -349,14 +348,10 @@ class Server:
 
 
 def stricter(a: Labels, b: Labels) -> Labels:
-    """Two statements of one rank as one: where both speak, the riskier value counts (file and store)."""
+    """What file and store say of a tool as one statement."""
     if a == NOTHING or b == NOTHING:
         return b if a == NOTHING else a
-    values: dict[str, bool | None] = {}
-    for name in NAMES:
-        x, y = a.get(name), b.get(name)
-        values[name] = y if x is None else x if y is None or x == y else RISKY_VALUES[name]
-    return Labels(**values, source=f"{a.source}; {b.source}")
+    return riskier((a, b), f"{a.source}; {b.source}")
 
 
 def _riskier(held: RawHints, offered: RawHints) -> RawHints:

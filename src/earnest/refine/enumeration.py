@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from earnest.core.errors import EarnestError
-from earnest.core.profile import NAMES, RISKY_VALUES, Labels, entailed
+from earnest.core.profile import NAMES, Labels, entailed, raising
 from earnest.refine.refinement import Refinement
 
 _CONDITION: Final = re.compile(r"\s*args\.([A-Za-z_][\w-]*)\s*(==|in)\s*(.+?)\s*->\s*(.+?)\s*")
@@ -46,9 +46,9 @@ def look(rule: EnumerationRule, arguments: Mapping[str, Any]) -> Refinement | No
     for case in rule.cases:
         if type(value) is type(case.value) and value == case.value:
             return Refinement(entailed(case.labels), why)
-    near = [case.labels for case in rule.cases if _folded(case.value) == _folded(value)]
-    raised = [labels for labels in map(_raising, near) if labels is not None]
-    return Refinement(raised[0], f"{why}, nearly {rule.argument} as listed") if raised else None
+    near = [raising(case.labels) for case in rule.cases if _folded(case.value) == _folded(value)]
+    raised = [labels for labels in near if labels != Labels(source=labels.source)]
+    return Refinement(entailed(raised[0]), f"{why}, nearly {rule.argument} as listed") if raised else None
 
 
 def parse(text: str, source: str = "") -> EnumerationRule:
@@ -98,15 +98,6 @@ def _labels(text: str, said: str, source: str) -> Labels:
 
 def _wrong(text: str, remedy: str) -> EarnestError:
     return EarnestError("E1005", f"cannot read the condition {text!r}", remedy)
-
-
-def _raising(labels: Labels) -> Labels | None:
-    """Only what raises of a statement."""
-    raises = {name: value for name in NAMES if (value := labels.get(name)) is not None}
-    raises = {name: value for name, value in raises.items() if value == RISKY_VALUES[name]}
-    if not raises:
-        return None
-    return entailed(msgspec.structs.replace(Labels(source=labels.source), **raises))
 
 
 def _folded(value: object) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from earnest.core.profile import NAMES, RISKY_VALUES, Labels
+from earnest.core.profile import Labels, riskier
 
 
 class Refinement(msgspec.Struct, frozen=True):
@@ -38,11 +38,6 @@ def combined(found: Sequence[Refinement]) -> Refinement | None:
     """One statement from several: where they disagree the riskier side counts; `None` if there are none."""
     if not found:
         return None
-    stated: dict[str, bool] = {}
-    for name in NAMES:
-        said = [value for one in found if (value := one.labels.get(name)) is not None]
-        if said:
-            stated[name] = RISKY_VALUES[name] if RISKY_VALUES[name] in said else said[0]
     sources = dict.fromkeys(one.labels.source for one in found if one.labels.source)
-    labels = msgspec.structs.replace(Labels(source=", ".join(sources)), **stated)
+    labels = riskier([one.labels for one in found], ", ".join(sources))
     return Refinement(labels, "; ".join(dict.fromkeys(one.why for one in found)))
