@@ -115,12 +115,12 @@ def earnest_cmd() -> list[str]:
 
 @pytest.fixture
 def run_bounded() -> Callable[..., Finished]:
-    """`run_bounded(command, env, timeout=30, input="", cwd=None)`: runs to its end; a hang fails the test."""
+    """`run_bounded(command, env, timeout=90, input="", cwd=None)`: runs to its end; a hang fails the test."""
 
     def run(
         command: Sequence[str],
         env: Mapping[str, str] | None = None,
-        timeout: float = 30.0,
+        timeout: float = 90.0,
         input: str = "",
         cwd: Path | str | None = None,
     ) -> Finished:

@@ -26,7 +26,7 @@ def test_what_still_runs_with_a_home_is_ended_with_it_and_nothing_else(home, tmp
         own.stdout.readline()
         other.stdout.readline()
         end_daemons(home.path)
-        assert own.wait(5) == -9
+        assert own.wait(60) == -9
         assert other.poll() is None
     finally:
         for process in (own, other):

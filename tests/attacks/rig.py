@@ -140,7 +140,7 @@ class Rig:
             raise EarnestError(answer["error"]["code"], answer["error"]["message"])
         return answer["ok"]
 
-    async def asked(self, count: int = 1, timeout: float = 10.0) -> list[Json]:
+    async def asked(self, count: int = 1, timeout: float = 60.0) -> list[Json]:
         """What waits for a person, once it is as much as `count`."""
         end = time.monotonic() + timeout
         while len(found := await self.person("approvals")) < count:
@@ -199,7 +199,7 @@ class Rig:
         """Tool, decision and outcome of tool calls, oldest first."""
         return [(r.tool, r.decision, r.outcome) for r in self.receipts(**by) if r.method == "tools/call"]
 
-    async def settled(self, *decided: tuple[str, str, str | None], timeout: float = 5.0) -> None:
+    async def settled(self, *decided: tuple[str, str, str | None], timeout: float = 60.0) -> None:
         """Wait until exactly these are the receipts of tool calls."""
         end = time.monotonic() + timeout
         while self.decided() != list(decided):
@@ -221,7 +221,7 @@ class Rig:
         return whole
 
 
-async def gone(pid: int, timeout: float = 30.0) -> None:
+async def gone(pid: int, timeout: float = 60.0) -> None:
     """Wait until a process has ended (a zombie has)."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -235,7 +235,7 @@ async def gone(pid: int, timeout: float = 30.0) -> None:
     raise TimeoutError(f"process {pid} is still there: {process(pid)}")
 
 
-async def eventually(condition: Callable[[], Any], timeout: float = 10.0, why: str = "") -> Any:
+async def eventually(condition: Callable[[], Any], timeout: float = 60.0, why: str = "") -> Any:
     """Wait until a condition on the outside world holds; returns what it gave."""
     end = time.monotonic() + timeout
     while not (found := condition()):

@@ -78,7 +78,7 @@ async def test_a_reference_to_a_secret_file_is_never_read(rig: Rig, clone: Path,
         f'[servers.out]\nurl = "http://127.0.0.1:9/${{file:{fifo}}}"\nheaders = {{ X = "${{file:{fifo}}}" }}\n'
     )
     client = await rig.stdio("notes", cwd=clone)
-    assert not refused(await client.call("peek", timeout=5))
+    assert not refused(await client.call("peek"))
     assert all("STOLEN" not in event["env"] for event in record.events("start"))
 
 

@@ -39,7 +39,7 @@ async def run(command: list[str], env: dict[str, str], text: bytes = b"y\ny\ny\n
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    out, _ = await asyncio.wait_for(child.communicate(text), 30)
+    out, _ = await asyncio.wait_for(child.communicate(text), 90)
     assert child.returncode is not None
     return child.returncode, out.decode(errors="replace")
 

@@ -39,7 +39,7 @@ body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
 for headers in ({}, {"Authorization": "Bearer x"}):
     request = urllib.request.Request(address + "/mcp", body, {"Content-Type": "application/json", **headers})
     try:
-        urllib.request.urlopen(request, timeout=5)
+        urllib.request.urlopen(request, timeout=60)
         got.append("http")
     except OSError:
         pass
@@ -56,7 +56,7 @@ async def test_another_user_of_the_machine_gets_nothing(rig: Rig):
     # Nothing but earnest's own modes stands between: the folders above are open.
     os.chmod(rig.home.path, 0o755)
     words = [sys.executable, "-S", "-c", SNOOP, str(rig.instance), address, str(await rig.daemon())]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
 

@@ -18,7 +18,7 @@ import pytest
 from conftest import Finished, Home
 from earnest.cli.demo_client import Answer, DemoClient
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Foreground:

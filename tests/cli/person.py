@@ -22,7 +22,7 @@ class Seen:
 
 
 def run_at_terminal(
-    command: Sequence[str], answers: Sequence[str], env: Mapping[str, str], cwd: Path, timeout: float = 20.0
+    command: Sequence[str], answers: Sequence[str], env: Mapping[str, str], cwd: Path, timeout: float = 60.0
 ) -> Seen:
     """Run a command to its end at a terminal of its own, typing an answer to each question; standard output is a pipe. A hang
     fails the test."""

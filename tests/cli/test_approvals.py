@@ -36,7 +36,7 @@ def test_a_person_sees_the_whole_call_and_lets_it_run_once(waiting, at_terminal,
     term.expect("Yes, once")
     term.expect("Nothing else waits for you.")
     assert term.end() == 0
-    assert call.result(10).text == "draft.txt is deleted" and not draft.exists()
+    assert call.result(60).text == "draft.txt is deleted" and not draft.exists()
 
 
 def test_a_no_declines_it(waiting, at_terminal, draft):
@@ -47,7 +47,7 @@ def test_a_no_declines_it(waiting, at_terminal, draft):
     term.expect("o = once, n = no, c = conversation")
     term.type("n")
     term.expect("declined")
-    assert call.result(10).is_error and draft.exists()
+    assert call.result(60).is_error and draft.exists()
 
 
 def test_an_answer_for_the_conversation_covers_these_destinations_and_no_others(waiting, at_terminal, demo, calling):
@@ -56,8 +56,8 @@ def test_an_answer_for_the_conversation_covers_these_destinations_and_no_others(
     term.expect(r"Let it run\?")
     term.type("c")
     term.expect("for the rest of this conversation")
-    assert not call.result(10).is_error
-    again = calling(demo.client(), "file-ops", "delete", {"file": "draft.txt"}).result(10)
+    assert not call.result(60).is_error
+    again = calling(demo.client(), "file-ops", "delete", {"file": "draft.txt"}).result(60)
     assert again.text == "draft.txt was not there"
     calling(demo.client(), "file-ops", "delete", {"file": "notes.txt"})
     assert 'file = "notes.txt"' in demo.line()["ask"]["text"]
@@ -97,7 +97,7 @@ def test_an_answer_that_is_piped_in_counts_for_nothing_though_a_screen_is_there(
     own, other = pty.openpty()
     done = subprocess.run(
         [*earnest_cmd, "approvals", "answer", ask["id"], "once", *flag],
-        env=home.env, input=b"y\n", stdout=other, stderr=other, timeout=20,
+        env=home.env, input=b"y\n", stdout=other, stderr=other, timeout=60,
     )  # fmt: skip
     said = os.read(own, 65536).decode()
     os.close(own)
@@ -117,7 +117,7 @@ def test_one_call_is_answered_after_it_was_shown_and_confirmed(waiting, at_termi
     term.expect(r"Let this one call run\?")
     term.type("y")
     assert term.end() == 0 and json.loads((tmp_path / "out").read_text())["answer"] == "once"
-    assert not call.result(10).is_error
+    assert not call.result(60).is_error
     term = at_terminal("approvals", "answer", ask["id"], "no", *flag)
     term.expect("E1609: .* is used already")
     assert term.end() == 1
@@ -171,7 +171,7 @@ def test_a_person_who_watches_answers_as_they_come(demo, calling, at_terminal):
         call = calling(demo.client(), "file-ops", "delete", {"file": "notes.txt"})
         term.expect(r"Let it run\?")
         term.type(answer)
-        assert call.result(10).is_error is wrong
+        assert call.result(60).is_error is wrong
     term.process.send_signal(signal.SIGINT)
     assert term.end() == 130
 

@@ -53,7 +53,7 @@ def test_an_endorsement_lets_one_destination_through(tainted, cli, at_terminal, 
     term.type("y")
     term.expect("Endorsed: mailbox/send with")
     assert term.end() == 0
-    assert not calling(demo.client(), "mailbox", "send", letter).result(10).is_error
+    assert not calling(demo.client(), "mailbox", "send", letter).result(60).is_error
     calling(demo.client(), "mailbox", "send", {**letter, "to": "desk@parcels.example"})
     assert "desk@parcels.example" in demo.line()["ask"]["text"]
     wrong = cli("conversation", "endorse", name, "mailbox", "--args", "{}", *flag)

@@ -110,7 +110,7 @@ def person(
 
 
 def at_terminal(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, answer: Callable[[str], str], timeout: float = 40.0
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, answer: Callable[[str], str], timeout: float = 90.0
 ) -> tuple[int, str]:
     """Run a command whose input and output are a terminal. `answer`: what the person types to a question (its whole line)."""
     master, slave = pty.openpty()
@@ -134,7 +134,7 @@ def at_terminal(
             if re.search(rb"\[[A-Za-z/]+\] $", shown):
                 question = shown.decode(errors="replace").replace("\r", "").rsplit("\n", 1)[-1]
                 os.write(master, answer(question).encode() + b"\n")
-        return process.wait(10), shown.decode(errors="replace").replace("\r\n", "\n")
+        return process.wait(60), shown.decode(errors="replace").replace("\r\n", "\n")
     finally:
         if process.poll() is None:
             process.kill()
@@ -149,7 +149,7 @@ async def tools_of(
     parameters = StdioServerParameters(
         command=entry["command"], args=entry["args"], env={**env, **entry.get("env", {})}, cwd=cwd
     )
-    async with asyncio.timeout(30), Client(stdio_client(parameters), cache=None) as client:
+    async with asyncio.timeout(90), Client(stdio_client(parameters), cache=None) as client:
         listed = await client.list_tools()
         answer = await client.call_tool("look", {"at": "me"}) if calls else None
         return {tool.name: tool for tool in listed.tools}, answer

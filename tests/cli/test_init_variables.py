@@ -93,7 +93,7 @@ async def test_command_arguments_and_environment_arrive_as_from_the_client_alone
         last = record.events("start")[-1]
         return last["argv"], {key: value for key, value in last["env"].items() if re.fullmatch(r"V\d", key)}
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         alone = await started()
         done = run_bounded([*earnest_cmd, "init", "--yes", "--client", dialect.name], env, cwd=home.path)
         assert done.code == 0 and servers_of(dialect, path)["s"]["args"][0] == "stdio", done

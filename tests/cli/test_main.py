@@ -97,7 +97,7 @@ def test_a_reader_that_left_is_no_error(home, earnest_cmd):
     )
     process.stdout.close()
     assert process.stderr.read() == b""
-    assert process.wait(20) == 141
+    assert process.wait(60) == 141
 
 
 @pytest.mark.parametrize(

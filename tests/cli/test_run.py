@@ -163,7 +163,7 @@ def test_a_signal_while_it_starts_leaves_no_daemon(home, earnest_cmd, cli):
     while not lock.exists() and process.poll() is None:
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "No daemon runs" in cli("stop").out
 
@@ -172,7 +172,7 @@ def test_serve_prints_plain_lines_for_a_log(home, earnest_cmd):
     process = subprocess.Popen([*earnest_cmd, "serve", "--port", "0"], env=home.env, stdout=subprocess.PIPE, text=True)
     lines = [process.stdout.readline() for _ in range(3)]
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=20)
+    rest, _ = process.communicate(timeout=60)
     token = (home.earnest / "default" / "token").read_text().strip()
     assert lines[0] == "0 servers: none\n" and lines[2].startswith("ready: http://127.0.0.1:")
     assert token not in "".join([*lines, rest]) and rest == "The daemon has ended.\n" and process.returncode == 0

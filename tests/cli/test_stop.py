@@ -13,7 +13,7 @@ def test_stop_waits_for_the_end_and_says_who_was_there(demo, cli):
         pass
     else:
         raise AssertionError("it still listens")
-    assert demo.process.wait(10) == 3
+    assert demo.process.wait(60) == 3
 
 
 def test_where_none_runs_it_says_so_and_is_fine(cli):

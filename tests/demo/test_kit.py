@@ -25,7 +25,7 @@ class Pipe:
 
     def __next__(self) -> bytes:
         with self._more:
-            self._more.wait_for(lambda: bool(self._lines), timeout=10)
+            self._more.wait_for(lambda: bool(self._lines), timeout=60)
             line = self._lines.pop(0)
         if not line:
             raise StopIteration
@@ -65,7 +65,7 @@ def test_a_cancelled_call_is_told_and_not_answered():
 
     def run(arguments: Any, context: Context) -> str:
         begun.set()
-        if context.cancelled.wait(5):
+        if context.cancelled.wait(60):
             told.set()
         return "late"
 
@@ -73,11 +73,11 @@ def test_a_cancelled_call_is_told_and_not_answered():
     server = threading.Thread(target=make(run).serve, args=(source, target))
     server.start()
     source.put(request(1, "tools/call", name="tool0"))
-    assert begun.wait(5)
+    assert begun.wait(60)
     source.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-    assert told.wait(2)
+    assert told.wait(60)
     source.put(b"")
-    server.join(5)
+    server.join(60)
     assert target.getvalue() == b""
 
 
@@ -100,7 +100,7 @@ def test_slow_calls_do_not_hold_up_others():
 
     def run(arguments: Any, context: Context) -> str:
         if arguments.get("wait"):
-            assert first.wait(5)
+            assert first.wait(60)
             return "second"
         first.set()
         return "first"

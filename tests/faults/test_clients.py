@@ -19,8 +19,8 @@ async def test_a_client_that_is_killed_in_a_call_cancels_it_and_its_server_ends(
     (event,) = await record.wait("call")
     client.process.send_signal(signal.SIGKILL)
     client.close_stdin()
-    await gone(event["pid"], 10)
-    await rig.settled(("slow", "allow", "cancelled"), timeout=8)
+    await gone(event["pid"])
+    await rig.settled(("slow", "allow", "cancelled"))
     again = await rig.stdio("notes")
     assert text_of(await again.call("peek", {"a": 1})) == '{"a":1}'
     assert len(record.calls("slow")) == 1
@@ -32,9 +32,9 @@ async def test_a_client_that_only_says_no_more_still_gets_its_answers(rig: Rig):
     client = await rig.stdio("notes")
     call = await client.begin("tools/call", {"name": "slow", "arguments": {}})
     client.close_stdin()
-    assert text_of(await client.answer(call, timeout=5)) == "done"
+    assert text_of(await client.answer(call)) == "done"
     assert await client.wait() == 0
-    await gone(record.events("start")[0]["pid"], 10)
+    await gone(record.events("start")[0]["pid"])
 
 
 async def test_a_client_that_leaves_an_ask_withdraws_it(rig: Rig):
@@ -45,7 +45,7 @@ async def test_a_client_that_leaves_an_ask_withdraws_it(rig: Rig):
     await rig.asked()
     client.process.send_signal(signal.SIGKILL)
     await client.close()
-    await rig.settled(("wipe", "ask", "cancelled"), timeout=8)
+    await rig.settled(("wipe", "ask", "cancelled"))
     assert await rig.person("approvals") == []
     assert record.calls() == []
 
@@ -89,7 +89,7 @@ async def test_a_client_that_reads_nothing_keeps_nobody_waiting_and_bounds_the_m
             deaf.stdin.flush()
     client = await rig.stdio("other", client="another")
     for n in range(20):
-        assert not refused(await client.call("peek", {"n": n}, timeout=5))
+        assert not refused(await client.call("peek", {"n": n}))
     daemon = await rig.daemon()
 
     def resident() -> int:
@@ -104,4 +104,4 @@ async def test_a_client_that_reads_nothing_keeps_nobody_waiting_and_bounds_the_m
     with contextlib.suppress(OSError):
         deaf.stdin.close()
     await eventually(lambda: resident() < 400 * 1024 * 1024)
-    assert not refused(await client.call("peek", timeout=5))
+    assert not refused(await client.call("peek"))

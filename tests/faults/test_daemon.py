@@ -24,10 +24,10 @@ async def test_a_kill_in_a_call_answers_it_and_sends_it_once(rig: Rig):
     call = await client.begin("tools/call", {"name": "slow", "arguments": {}})
     (event,) = await record.wait("call")
     old = await rig.kill(signal.SIGKILL)
-    answer = await client.answer(call, timeout=15)
+    answer = await client.answer(call)
     assert refused(answer)
     await gone(event["pid"])
-    assert text_of(await client.call("peek", {"a": 1}, timeout=15)) == '{"a":1}'
+    assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     assert await rig.daemon() != old
     assert len(record.calls("slow")) == 1 and len(record.calls("peek")) == 1
     await rig.settled(("slow", "allow", None), ("peek", "allow", "ok"))
@@ -40,7 +40,7 @@ async def test_a_sigterm_lets_the_call_finish_and_tells_the_client(rig: Rig):
     call = await client.begin("tools/call", {"name": "slow", "arguments": {}})
     (event,) = await record.wait("call")
     await rig.kill(signal.SIGTERM)
-    assert text_of(await client.answer(call, timeout=5)) == "done"
+    assert text_of(await client.answer(call)) == "done"
     assert await client.wait() == 0
     assert b"stopped" in client.stderr
     await gone(event["pid"])
@@ -58,12 +58,12 @@ async def test_an_ask_survives_a_kill_and_a_later_yes_serves_the_retry_once(rig:
     call = await client.begin("tools/call", {"name": "wipe", "arguments": {"n": 1}})
     (ask,) = await rig.asked()
     await rig.kill(signal.SIGKILL)
-    assert refused(await client.answer(call, timeout=15))
+    assert refused(await client.answer(call))
     await client.request("ping")
     (same,) = await rig.asked()
     assert same["id"] == ask["id"] and same["text"] == ask["text"]
     await rig.person("approve", id=ask["id"], answer="once")
-    assert text_of(await client.call("wipe", {"n": 1}, timeout=10)) == '{"n":1}'
+    assert text_of(await client.call("wipe", {"n": 1})) == '{"n":1}'
     assert len(record.calls("wipe")) == 1
     rig.verify()
 
@@ -74,7 +74,7 @@ async def test_labels_survive_a_kill(rig: Rig):
     await client.call("peek", {})
     before = (await rig.person("conversations"))[-1]["labels"]
     await rig.kill(signal.SIGKILL)
-    await client.request("ping", timeout=15)
+    await client.request("ping")
     await client.call("peek", {})
     rig.verify()
     first, second = rig.receipts(tool="peek")
@@ -96,11 +96,11 @@ async def test_without_room_for_a_receipt_no_call_runs_and_with_room_all_goes_on
     size = next((rig.instance / "receipts").glob("*.jsonl")).stat().st_size
     limit_files(daemon, size)
     for n in (1, 2):
-        answer = await client.call("peek", {"n": n}, timeout=10)
+        answer = await client.call("peek", {"n": n})
         assert refused(answer) and "receipt" in text_of(answer)
     assert len(record.calls("peek")) == 1
     limit_files(daemon, resource.RLIM_INFINITY)
-    assert text_of(await client.call("peek", {"n": 3}, timeout=10)) == '{"n":3}'
+    assert text_of(await client.call("peek", {"n": 3})) == '{"n":3}'
     assert await rig.daemon() == daemon
     assert [call["arguments"]["n"] for call in record.calls("peek")] == [0, 3]
     outcomes = ("peek", "allow", "ok"), ("peek", "allow", "not-sent"), ("peek", "allow", "not-sent"), ("peek", "allow", "ok")
@@ -130,14 +130,14 @@ async def test_a_really_full_disk_is_told_and_got_over(rig: Rig):
                 pass
         told = []
         for n in range(1, 40):  # the last page of the receipts has room for some more
-            answer = await client.call("peek", {"n": n}, timeout=10)
+            answer = await client.call("peek", {"n": n})
             if refused(answer):
                 told.append(text_of(answer))
         assert told and all("full" in text for text in told)
         ran = len(record.calls("peek"))
         assert ran == 40 - len(told)
         filler.unlink()
-        assert not refused(await client.call("peek", {"n": 99}, timeout=10))
+        assert not refused(await client.call("peek", {"n": 99}))
         assert len(record.calls("peek")) == ran + 1
         await asyncio.sleep(0.1)
         rig.verify()
@@ -155,14 +155,14 @@ async def test_a_store_locked_by_another_lets_nothing_through_that_it_had_to_kee
     other = sqlite3.connect(rig.instance / "store.db", isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
-        asks = await client.call("wipe", {"n": 1}, timeout=15)  # an ask must be kept before anyone is asked
-        reads = await client.call("peek", {"n": 1}, timeout=15)  # a label must be kept before the call goes out
+        asks = await client.call("wipe", {"n": 1})  # an ask must be kept before anyone is asked
+        reads = await client.call("peek", {"n": 1})  # a label must be kept before the call goes out
         assert refused(asks) and refused(reads)
         assert record.calls() == []
     finally:
         other.close()
-    assert text_of(await client.call("peek", {"n": 2}, timeout=10)) == '{"n":2}'
-    assert "waiting" in text_of(await client.call("wipe", {"n": 2}, timeout=10))
+    assert text_of(await client.call("peek", {"n": 2})) == '{"n":2}'
+    assert "waiting" in text_of(await client.call("wipe", {"n": 2}))
     assert len(record.calls()) == 1
     status = await rig.person("status")
     assert status["calls"] == 0
@@ -184,7 +184,7 @@ async def test_a_yes_while_the_store_is_locked_neither_hangs_the_call_nor_is_los
     finally:
         other.close()
     await rig.person("approve", id=ask["id"], answer="once")
-    assert not refused(await client.answer(call, timeout=10))
+    assert not refused(await client.answer(call))
     assert len(record.calls("wipe")) == 1
 
 
@@ -223,7 +223,7 @@ async def test_a_receipts_folder_that_cannot_be_written_stops_the_start_in_words
     (rig.instance / "moved").rename(folder)
     # The daemon that failed tells those who still knock the same, for a moment.
     while not (again := await rig.shim("notes")).ended.is_set():
-        opened = asyncio.ensure_future(again.open("legacy", timeout=8))
+        opened = asyncio.ensure_future(again.open("legacy"))
         ended = asyncio.ensure_future(again.ended.wait())
         await asyncio.wait({opened, ended}, return_when=asyncio.FIRST_COMPLETED)
         if opened.done():
@@ -241,13 +241,13 @@ async def test_many_calls_in_flight_at_the_end_are_each_answered_once(rig: Rig, 
     calls = [await client.begin("tools/call", {"name": "slow", "arguments": {"n": n}}) for n in range(20)]
     await record.wait("call", 20)
     os.kill(await rig.daemon(), number)
-    answers = await asyncio.gather(*(client.answer(call, timeout=25) for call in calls))
+    answers = await asyncio.gather(*(client.answer(call) for call in calls))
     assert all(refused(answer) for answer in answers)
     assert len(record.calls()) == 20 and client.orphans == []
     assert sorted(call["arguments"]["n"] for call in record.calls()) == list(range(20))
     if number is signal.SIGKILL:
-        assert text_of(await client.call("peek", {"a": 1}, timeout=10)) == '{"a":1}'
+        assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     else:
-        await client.wait(20)
+        await client.wait()
     rig.verify()
     assert json.dumps(rig.decided()).count("slow") == 20

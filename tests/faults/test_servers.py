@@ -29,9 +29,9 @@ ENDS: dict[str, Any] = {
 async def test_a_server_that_ends_in_a_call_is_told_and_started_again_without_the_call(rig: Rig, how: str):
     record = rig.server("notes", {"tools": TOOLS, "calls": {"slow": ENDS[how], "peek": [{"text": "back"}]}}, trust=TRUST)
     client = await rig.stdio("notes")
-    answer = await client.call("slow", timeout=10)
+    answer = await client.call("slow")
     assert refused(answer) and "may or may not" in text_of(answer)
-    assert text_of(await client.call("peek", timeout=10)) == "back"
+    assert text_of(await client.call("peek")) == "back"
     assert len(record.calls("slow")) == 1
     assert len({event["pid"] for event in record.events("start")}) == 2
     await rig.settled(("slow", "allow", "lost"), ("peek", "allow", "ok"))
@@ -56,8 +56,8 @@ ODD: dict[str, list[dict[str, Any]]] = {
 async def test_what_is_no_answer_to_this_call_reaches_nobody(rig: Rig, how: str):
     record = rig.server("notes", {"tools": TOOLS, "calls": {"peek": ODD[how], "slow": [{"text": "other"}]}}, trust=TRUST)
     client = await rig.stdio("notes")
-    assert text_of(await client.call("peek", timeout=10)) == "first"
-    assert text_of(await client.call("slow", timeout=10)) == "other"
+    assert text_of(await client.call("peek")) == "first"
+    assert text_of(await client.call("slow")) == "other"
     assert client.orphans == [] and client.garbage == []
     assert len(record.calls()) == 2
     await rig.settled(("peek", "allow", "ok"), ("slow", "allow", "ok"))
@@ -80,7 +80,7 @@ async def test_a_flood_on_stderr_neither_blocks_nor_fills_the_disk(rig: Rig):
     rig.server("notes", {"tools": TOOLS, "calls": {"peek": [{"stderr": flood}, {"text": "done"}]}}, trust=TRUST)
     client = await rig.stdio("notes")
     before = _memory(await rig.daemon())
-    assert text_of(await client.call("peek", timeout=60)) == "done"
+    assert text_of(await client.call("peek")) == "done"
     written = sum(path.stat().st_size for path in rig.instance.rglob("*") if path.is_file())
     assert written < 10 * 1024 * 1024
     assert _memory(await rig.daemon()) - before < 60 * 1024
@@ -98,10 +98,10 @@ async def test_a_server_that_never_answers_is_given_up_and_told(rig: Rig):
         "notes", {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}, trust=TRUST, more="timeout = 0.6\n"
     )
     client = await rig.stdio("notes")
-    answer = await client.call("slow", timeout=10)
+    answer = await client.call("slow")
     assert refused(answer) and "in time" in text_of(answer)
     await record.wait("cancelled")
-    assert text_of(await client.call("peek", {"a": 1}, timeout=10)) == '{"a":1}'
+    assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     await rig.settled(("slow", "allow", "timeout"), ("peek", "allow", "ok"))
     assert len(record.calls("slow")) == 1
 
@@ -111,7 +111,7 @@ async def test_an_answer_after_the_end_of_patience_is_nobodys(rig: Rig):
     script = {"tools": TOOLS, "calls": {"slow": steps}, "ignore_cancel": True}
     record = rig.server("notes", script, trust=TRUST, more="timeout = 0.5\n")
     client = await rig.stdio("notes")
-    assert refused(await client.call("slow", timeout=10))
+    assert refused(await client.call("slow"))
     await asyncio.sleep(1.0)
     assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     assert client.orphans == [] and len(record.calls("slow")) == 1
@@ -121,8 +121,8 @@ async def test_an_answer_after_the_end_of_patience_is_nobodys(rig: Rig):
 async def test_a_server_that_never_becomes_one_fails_its_calls_in_words(rig: Rig, script: str):
     rig.add(f"[servers.notes]\ncommand = {json.dumps(['sh', '-c', script])}\ntrust = \"trusted\"\n")
     shim = await rig.shim("notes")
-    opened = await shim.open("legacy", timeout=10)
-    answer = await shim.call("peek", timeout=20) if "result" in opened else opened
+    opened = await shim.open("legacy")
+    answer = await shim.call("peek") if "result" in opened else opened
     assert refused(answer)
     assert "notes" in json.dumps(answer)
 
@@ -148,7 +148,7 @@ async def test_a_server_that_ignores_sigterm_and_its_grandchild_end_with_the_cli
     )
     rig.add(f"[servers.stubborn]\ncommand = {json.dumps([sys.executable, '-S', str(program)])}\ntrust = \"trusted\"\n")
     client = await rig.stdio("stubborn")
-    assert text_of(await client.call("peek", {"a": 1}, timeout=10)) == '{"a":1}'
+    assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     server, child = map(int, pids.read_text().split())
     await client.close()
     await gone(server)
@@ -169,8 +169,8 @@ async def test_a_server_that_dies_while_its_grandchild_holds_the_pipes_is_notice
     call = await client.begin("tools/call", {"name": "slow", "arguments": {}})
     (event,) = await record.wait("call")
     os.kill(event["pid"], signal.SIGKILL)
-    assert refused(await client.answer(call, timeout=10))
-    assert text_of(await client.call("peek", {"a": 1}, timeout=10)) == '{"a":1}'
+    assert refused(await client.answer(call))
+    assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     assert len(record.calls("slow")) == 1
 
 
@@ -182,9 +182,9 @@ async def test_a_server_that_reads_nothing_ends_and_does_not_fill_the_memory(rig
     await asyncio.sleep(0.2)
     big = "x" * (2 * 1024 * 1024)
     calls = [await client.begin("tools/call", {"name": "peek", "arguments": {"big": big}}) for _ in range(8)]
-    assert refused(await client.answer(stuck, timeout=25))
-    answers = [await client.answer(call, timeout=25) for call in calls]
+    assert refused(await client.answer(stuck))
+    answers = [await client.answer(call) for call in calls]
     assert any(refused(answer) for answer in answers)
-    assert text_of(await client.call("peek", {"a": 1}, timeout=10)) == '{"a":1}'
+    assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     assert len(record.calls("slow")) == 1 and len(record.calls("peek")) <= len(calls) + 1
     rig.verify()

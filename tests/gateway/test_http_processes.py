@@ -49,7 +49,7 @@ class Other:
     async def call(self, name: str) -> Any:
         assert self._child.stdin is not None and self._child.stdout is not None
         self._child.stdin.write(name.encode() + b"\n")
-        return json.loads(await asyncio.wait_for(self._child.stdout.readline(), 20))
+        return json.loads(await asyncio.wait_for(self._child.stdout.readline(), 60))
 
     @property
     def labels(self) -> int:

@@ -54,7 +54,7 @@ async def talk(listener: Listener, *pieces: bytes, until_eof: bool = True) -> by
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(0.01)
-        return await asyncio.wait_for(reader.read(-1), 3)
+        return await asyncio.wait_for(reader.read(-1), 60)
     finally:
         writer.close()
 
@@ -191,7 +191,7 @@ async def test_pipelined_requests_are_handled_one_at_a_time_and_answered_in_orde
             await asyncio.sleep(0.02)
             assert [r.path for r, _ in waiting] == [f"/{k}" for k in range(n + 1)]
             waiting[n][1].json(200, b"%d" % n)
-        answer = await asyncio.wait_for(reader.read(-1), 2)
+        answer = await asyncio.wait_for(reader.read(-1), 60)
         writer.close()
     assert statuses(answer) == [200] * 4 + [400]
     assert re.findall(rb"\r\n\r\n(\d)HTTP", answer) == [b"0", b"1", b"2", b"3"]
@@ -230,11 +230,11 @@ async def test_a_client_that_expects_100_is_told_to_go_on() -> None:
     async with listening() as listener:
         reader, writer = await asyncio.open_connection(*listener.address)
         writer.write(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 1) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60) == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"ab")
-        assert b'"len":2' in await asyncio.wait_for(reader.readuntil(b"}"), 1)
+        assert b'"len":2' in await asyncio.wait_for(reader.readuntil(b"}"), 60)
         writer.write(POST + b"Expect: 100-continue\r\nContent-Length: 2000\r\n\r\n")
-        assert statuses(await asyncio.wait_for(reader.read(-1), 1)) == [413]
+        assert statuses(await asyncio.wait_for(reader.read(-1), 60)) == [413]
         writer.close()
 
 
@@ -245,7 +245,7 @@ async def test_the_100_waits_for_the_answer_that_is_owed() -> None:
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + POST + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n")
         await asyncio.sleep(0.02)
         waiting[0].json(200, b"{}")
-        assert statuses(await asyncio.wait_for(reader.readuntil(b"Continue\r\n\r\n"), 1)) == [200, 100]
+        assert statuses(await asyncio.wait_for(reader.readuntil(b"Continue\r\n\r\n"), 60)) == [200, 100]
         writer.close()
 
 
@@ -265,7 +265,7 @@ async def test_a_kept_connection_that_is_idle_is_closed_and_one_that_is_served_i
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await asyncio.sleep(0.6)
         waiting[0].json(200, b"{}")
-        assert statuses(await asyncio.wait_for(reader.read(-1), 2)) == [200]
+        assert statuses(await asyncio.wait_for(reader.read(-1), 60)) == [200]
         writer.close()
 
 
@@ -273,7 +273,7 @@ async def test_a_refused_upload_still_receives_its_answer() -> None:
     async with listening() as listener:
         reader, writer = await asyncio.open_connection(*listener.address)
         writer.write(POST + b"Content-Length: 300000\r\n\r\n" + b"x" * 300000)
-        assert statuses(await asyncio.wait_for(reader.read(-1), 2)) == [413]
+        assert statuses(await asyncio.wait_for(reader.read(-1), 60)) == [413]
         writer.close()
 
 
@@ -393,7 +393,7 @@ async def test_silence_on_a_stream_is_filled_with_comments() -> None:
     async with listening(lambda _, r: r.stream(), ServerLimits(comment_s=0.1)) as listener:  # type: ignore[arg-type]
         reader, writer = await asyncio.open_connection(*listener.address)
         writer.write(POST + b"\r\n")
-        answer = await asyncio.wait_for(reader.readuntil(b":\n\n\r\n"), 2)
+        answer = await asyncio.wait_for(reader.readuntil(b":\n\n\r\n"), 60)
         assert answer.endswith(b"3\r\n:\n\n\r\n")
         writer.close()
 
@@ -415,7 +415,7 @@ async def test_a_stream_tells_when_the_client_reads_too_slowly_and_when_it_reads
             stream.event(b"x" * 100_000)
         assert not stream.writable and again == []
         while not again:
-            assert await asyncio.wait_for(reader.read(1_000_000), 2)
+            assert await asyncio.wait_for(reader.read(1_000_000), 60)
         assert stream.writable
         writer.close()
 

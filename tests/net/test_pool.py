@@ -52,7 +52,7 @@ class Heard:
         self.done.set()
 
     async def wait(self) -> Heard:
-        await asyncio.wait_for(self.done.wait(), 3)
+        await asyncio.wait_for(self.done.wait(), 60)
         return self
 
 

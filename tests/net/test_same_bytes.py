@@ -43,7 +43,7 @@ async def bodies(listener: Listener, *pieces: bytes, answers: int) -> list[bytes
             writer.write(piece)
             await asyncio.sleep(0.01)
         while len(found := re.findall(rb"\r\n\r\n(\[.*?\]|\{.*?\})", got)) < answers:
-            data = await asyncio.wait_for(reader.read(65536), 3)
+            data = await asyncio.wait_for(reader.read(65536), 60)
             if not data:
                 break
             got += data
@@ -111,7 +111,7 @@ async def test_the_heads_a_listener_keeps_are_bounded() -> None:
         reader, writer = await asyncio.open_connection(*listener.address)
         for n in range(1100):
             writer.write(b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1" % n)
-            await asyncio.wait_for(reader.readuntil(b"[1]"), 3)
+            await asyncio.wait_for(reader.readuntil(b"[1]"), 60)
         writer.close()
         assert 0 < len(listener.heads) <= 512
 
@@ -168,7 +168,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\n"
 async def asked(pool: Pool, origin: Origin, **settings: int) -> list[object]:
     heard = Heard()
     pool.request(origin, "GET", "/", (), b"", heard, **settings)  # type: ignore[arg-type]
-    await asyncio.wait_for(heard.done.wait(), 3)
+    await asyncio.wait_for(heard.done.wait(), 60)
     return heard.told
 
 

@@ -140,7 +140,7 @@ async def test_log_messages_pass_at_the_level_the_client_set(rig, server):
     async with rig.stdio("everything", logging_callback=log) as client:
         await client.set_logging_level("debug")
         await client.call_tool("toggle-simulated-logging", {})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await arrived.wait()
     assert heard and heard[0].level in ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
     assert [decision for _, decision, _ in await rig.decided()] == ["allow"]

@@ -78,7 +78,7 @@ async def test_a_client_calls_at_the_printed_address_and_the_command_ends_clean(
                 read = await client.call_tool("filesystem__read_text_file", {"path": str(server.folder / "a.txt")})
                 assert text(read) == "hello"
             process.send_signal(end)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await process.wait() == 0
             assert (await process.stderr.read()) == b""
         with pytest.raises(OSError), socket.create_connection(("127.0.0.1", int(re.search(r":(\d+)/", ready[1])[1])), 2):
@@ -112,7 +112,7 @@ async def test_a_port_in_use_is_one_clear_message(rig, server):
         taken.listen()
         port = taken.getsockname()[1]
         async with running(rig, "--port", str(port)) as process:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 out, err = await process.communicate()
         assert process.returncode in (2, 3) and str(port) in err.decode() and "Traceback" not in err.decode()
         assert len([one for one in err.decode().splitlines() if one.startswith("earnest: E")]) == 1

@@ -360,7 +360,7 @@ class Server:
     def do_wait_cancel(self, call: Call, value: float) -> None:
         end = time.monotonic() + value
         while time.monotonic() < end and not call.cancelled.wait(0.02):
-            if call.channel.gone():
+            if call.modern and call.channel.gone():  # in the legacy era only a word cancels, and it may come after the end
                 self.record.add("cancelled", id=call.id, known=True, closed=True)
                 call.cancelled.set()
 

@@ -50,7 +50,7 @@ class Client:
         era: str = "legacy",
         capabilities: Json | None = None,
         version: str | None = None,
-        timeout: float = 20.0,
+        timeout: float = 60.0,
     ) -> Json:
         """Get ready in one era and return the server's answer to `initialize` or `server/discover`."""
         self.era = era
@@ -97,7 +97,7 @@ class Client:
         """Announce that an answer to `id` will be waited for, when the request goes out by `send_raw`."""
         self._waiting[json.dumps(id)] = asyncio.get_running_loop().create_future()
 
-    async def answer(self, id: Any, timeout: float = 20.0) -> Json:
+    async def answer(self, id: Any, timeout: float = 60.0) -> Json:
         """The whole message that answers `id`."""
         key = json.dumps(id)
         try:
@@ -105,11 +105,11 @@ class Client:
         except TimeoutError:
             raise TimeoutError(f"no answer to {id} within {timeout} s; {self.state()}") from None
 
-    async def request(self, method: str, params: Json | None = None, timeout: float = 20.0) -> Json:
+    async def request(self, method: str, params: Json | None = None, timeout: float = 60.0) -> Json:
         """Send a request and return the whole message that answers it."""
         return await self.answer(await self.begin(method, params), timeout)
 
-    async def call(self, tool: str, arguments: Json | None = None, timeout: float = 20.0, meta: Json | None = None) -> Json:
+    async def call(self, tool: str, arguments: Json | None = None, timeout: float = 60.0, meta: Json | None = None) -> Json:
         """Call a tool and return the whole message that answers."""
         params: Json = {"name": tool, "arguments": arguments or {}}
         if meta:
@@ -159,7 +159,7 @@ class Client:
         """Cancel a request in flight."""
         await self.notify("notifications/cancelled", {"requestId": id, "reason": reason})
 
-    async def until(self, condition: Callable[[], Any], timeout: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], Any], timeout: float = 60.0) -> None:
         """Wait until what came in makes `condition` true."""
         end = time.monotonic() + timeout
         while not condition():
@@ -169,7 +169,7 @@ class Client:
             except TimeoutError:
                 raise TimeoutError(f"not so within {timeout} s; {self.state()}") from None
 
-    async def notification(self, method: str, timeout: float = 10.0, count: int = 1) -> Json:
+    async def notification(self, method: str, timeout: float = 60.0, count: int = 1) -> Json:
         """The `count`th notification of this method, as soon as it is there."""
 
         def found() -> list[Json]:
@@ -281,7 +281,7 @@ class StdioClient(Client):
         if self.process.stdin is not None:
             self.process.stdin.close()
 
-    async def wait(self, timeout: float = 10.0) -> int:
+    async def wait(self, timeout: float = 60.0) -> int:
         """The exit code, once the command has ended."""
         code = await asyncio.wait_for(self.process.wait(), timeout)
         await asyncio.wait(self._tasks, timeout=2)
@@ -406,7 +406,7 @@ class HttpClient(Client):
         ready = asyncio.Event()
         task = asyncio.create_task(self.post(b"", headers, on_event=self.take, method="GET", on_head=ready.set))
         self._tasks["GET"] = task  # type: ignore[assignment]
-        await asyncio.wait_for(ready.wait(), 10)
+        await asyncio.wait_for(ready.wait(), 60)
         return task
 
     async def close(self) -> None:

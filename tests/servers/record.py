@@ -36,7 +36,7 @@ class Record:
         """The same, parsed."""
         return [json.loads(text) for text in self.texts(method)]
 
-    async def wait(self, kind: str, count: int = 1, timeout: float = 5.0, **having: Any) -> list[Json]:
+    async def wait(self, kind: str, count: int = 1, timeout: float = 60.0, **having: Any) -> list[Json]:
         """At least `count` events of one kind with these details, as soon as they are there."""
         end = time.monotonic() + timeout
         while True:

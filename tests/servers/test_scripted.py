@@ -249,10 +249,10 @@ async def test_the_older_sse_transport_answers_on_its_stream(scripted_http):
     client = HttpClient(server.url)
     seen: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     stream = asyncio.create_task(client.post(b"", method="GET", on_event=seen.put))
-    endpoint = (await asyncio.wait_for(seen.get(), 5))["text"]
+    endpoint = (await asyncio.wait_for(seen.get(), 60))["text"]
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     assert (await client.post(body, path=endpoint)).status == 202
-    assert (await asyncio.wait_for(seen.get(), 5))["result"] == {"tools": [ADD]}
+    assert (await asyncio.wait_for(seen.get(), 60))["result"] == {"tools": [ADD]}
     stream.cancel()
 
 

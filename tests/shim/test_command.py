@@ -25,7 +25,7 @@ def prefix(tmp_path):
 
 
 def _run(*command: str, path: str = "/usr/bin:/bin", **more) -> subprocess.CompletedProcess:
-    return subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, timeout=30, **more)
+    return subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, timeout=60, **more)
 
 
 def _works(*command: str, **more) -> bool:

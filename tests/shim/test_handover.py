@@ -98,7 +98,7 @@ def test_the_hot_path_loads_only_what_is_cheap(tmp_path):
     sock = socket(fileno=fd)
     assert sock.recv(4)
     sock.send(b"X\x05\x00\x00\x00\x00")
-    _, err = shim.communicate(timeout=20)
+    _, err = shim.communicate(timeout=60)
     sock.close()
     listener.close()
     os.close(folder)

@@ -120,12 +120,12 @@ class Heard:
         self.over.set()
 
     async def wait(self) -> Heard:
-        await asyncio.wait_for(self.over.wait(), 4)
+        await asyncio.wait_for(self.over.wait(), 60)
         return self
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

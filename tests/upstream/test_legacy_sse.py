@@ -88,7 +88,7 @@ class Heard:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

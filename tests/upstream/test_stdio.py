@@ -45,7 +45,7 @@ class Heard:
         return False
 
     async def wait(self) -> "Heard":
-        await asyncio.wait_for(self.over.wait(), 10)
+        await asyncio.wait_for(self.over.wait(), 60)
         return self
 
 
@@ -156,7 +156,7 @@ async def test_a_modern_server_is_asked_for_its_list_changes(links, scripted):
     link.on_notification = on
     assert (await link.open()).modern
     assert (await call(link, "change").wait()).replies
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(told.wait(), 60)
     assert heard == ["notifications/tools/list_changed"]
 
 

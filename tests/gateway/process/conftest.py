@@ -87,7 +87,7 @@ class Rig:
             return True
         return False
 
-    def wait(self, condition, limit_s: float = 20.0):
+    def wait(self, condition, limit_s: float = 60.0):
         """What the condition gives, once it is true."""
         end = time.monotonic() + limit_s
         while not (value := condition()):

@@ -70,7 +70,7 @@ def test_what_a_clients_host_starts_counts_as_a_models_doing(rig):
         with connect_control(rig.env, start=False) as person:
             assert person.call("whoami")["by_model"] is False
     finally:
-        host.communicate("\n", timeout=20)
+        host.communicate("\n", timeout=60)
 
 
 def test_without_a_daemon_there_is_none_unless_asked_for(rig, monkeypatch):
@@ -92,5 +92,5 @@ def test_stop_ends_clients_with_a_word(rig, talk, control):
     shim = rig.shim()
     talk(shim, 1)
     control.call("stop")
-    assert shim.wait(20) == 0 and b"earnest stop" in shim.stderr.read()
+    assert shim.wait(60) == 0 and b"earnest stop" in shim.stderr.read()
     rig.wait(lambda: not rig.daemons())

@@ -22,7 +22,7 @@ def test_what_was_left_is_ended(tmp_path, child):
     path = str(tmp_path / "children")
     Children(path).add(child.pid)
     assert Children(path).end_leftovers() == 1
-    assert child.wait(5) == -15
+    assert child.wait(60) == -15
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
@@ -33,7 +33,7 @@ def test_one_that_ignores_the_request_is_killed(tmp_path):
     path = str(tmp_path / "children")
     Children(path).add(stubborn.pid)
     assert Children(path).end_leftovers(limit_s=0.2) == 1
-    assert stubborn.wait(5) == -9
+    assert stubborn.wait(60) == -9
     stubborn.stdout.close()
 
 

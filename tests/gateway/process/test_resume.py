@@ -140,7 +140,7 @@ def test_the_client_is_told_once_a_crash(rig, talk):
     rig.kill()
     talk(shim, 2)
     shim.stdin.close()
-    shim.wait(10)
+    shim.wait(60)
     assert shim.stderr.read() == b"earnest: the daemon ended; handing over to a fresh one.\n"
 
 
