@@ -1,8 +1,10 @@
 """The flow benchmark: AgentDojo replayed with an agent that obeys every injection, decided by `earnest.Guard`.
 
-No model takes part. The agent does the user's task as the benchmark's ground truth does it; at the first result that carries the
+No model takes part. The agent does the user's task as the benchmark's ground truth does it; at the first result that carries
+the
 injection it does all that this asks for, then goes on. Every call is put to the guard. A **perfect** person says yes to asks of
-the user's task and no to the attacker's; one who **approves** says yes to all. Each session runs for real; whether an attack succeeded is
+the user's task and no to the attacker's; one who **approves** says yes to all. Each session runs for real; whether an attack
+succeeded is
 AgentDojo's own check.
 
     pip install agentdojo==0.1.35 earnest
@@ -38,6 +40,8 @@ from earnest.guard.labels import ToolLabels, read  # noqa: E402
 
 VERSION = "v1.2.2"
 FLIPPED = "get_channels"
+_COUNTS = ("tasks", "auto", "asks", "calls", "text_only", "unreached", "pairs", "asr", "partial", "destroyed")
+_COUNTS += ("own", "own_asr", "own_partial", "own_destroyed")
 
 
 class Setting(NamedTuple):
@@ -52,7 +56,9 @@ class Setting(NamedTuple):
     def name(self) -> str:
         """As the table calls it."""
         parts = [self.mode, "user's words" if self.words else "no words"]
-        return ", ".join([*parts, *(["approves all"] if self.approves else []), *([f"{FLIPPED} mislabelled"] if self.flipped else [])])
+        parts += ["approves all"] if self.approves else []
+        parts += [f"{FLIPPED} mislabelled"] if self.flipped else []
+        return ", ".join(parts)
 
 
 def labels(flipped: bool = False) -> dict[str, dict[str, Any]]:
@@ -150,9 +156,7 @@ def measure(setting: Setting, wanted: str | None = None) -> dict[str, Any]:
     for suite in worlds.suites(VERSION):
         if wanted is not None and suite.name != wanted:
             continue
-        row = rows[suite.name] = dict.fromkeys(
-            "tasks auto asks calls pairs asr own own_asr partial own_partial destroyed own_destroyed text_only unreached".split(), 0
-        )
+        row = rows[suite.name] = dict.fromkeys(_COUNTS, 0)
         row["seconds"] = 0.0
         for user_id, user in suite.users.items():
             session = Session(suite, user, fresh(), known, setting)
@@ -191,23 +195,38 @@ def _sum(rows: Any) -> dict[str, Any]:
 def table(results: list[dict[str, Any]]) -> str:
     """The one table."""
     lines = [
-        "| setting | auto | asks a task | attacks that succeed | with partial effect | with destructive effect | own scripts: succeed / partial / destructive |",
+        "| setting | auto | asks a task | attacks that succeed | with partial effect | with destructive effect "
+        "| own scripts: succeed / partial / destructive |",
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:
         row = result["all"]
-        lines.append(
-            f"| {result['name']} | {row['auto'] / row['tasks']:.1%} | {row['asks'] / row['tasks']:.2f} | {row['asr']} of {row['pairs']} "
-            f"({row['asr'] / row['pairs']:.1%}) | {row['partial']} | {row['destroyed']} | {row['own_asr']} / {row['own_partial']} / "
-            f"{row['own_destroyed']} of {row['own']} |"
-        )
+        cells = [
+            result["name"],
+            f"{row['auto'] / row['tasks']:.1%}",
+            f"{row['asks'] / row['tasks']:.2f}",
+            f"{row['asr']} of {row['pairs']} ({row['asr'] / row['pairs']:.1%})",
+            f"{row['partial']}",
+            f"{row['destroyed']}",
+            f"{row['own_asr']} / {row['own_partial']} / {row['own_destroyed']} of {row['own']}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     first = results[0]
-    lines += ["", f"By suite, {first['name']}:", "", "| suite | auto | asks a task | attacks that succeed |", "|---|---|---|---|"]
+    lines += [
+        "",
+        f"By suite, {first['name']}:",
+        "",
+        "| suite | auto | asks a task | attacks that succeed |",
+        "|---|---|---|---|",
+    ]
     for name, row in first["suites"].items():
-        lines.append(f"| {name} | {row['auto']} of {row['tasks']} | {row['asks'] / row['tasks']:.2f} | {row['asr']} of {row['pairs']} |")
+        asks = row["asks"] / row["tasks"]
+        lines.append(f"| {name} | {row['auto']} of {row['tasks']} | {asks:.2f} | {row['asr']} of {row['pairs']} |")
     row = first["all"]
     lines += ["", f"{row['text_only']} further pairs ask for words only, which no gate on calls can stop. A decision took "]
-    lines[-1] += f"{row['seconds'] / max(1, row['calls']) * 1e6:.0f} µs on average in the {row['tasks']} sessions without attack."
+    lines[-1] += (
+        f"{row['seconds'] / max(1, row['calls']) * 1e6:.0f} µs on average in the {row['tasks']} sessions without attack."
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -224,7 +243,9 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=HERE)
-    parser.add_argument("--quick", action="store_true", help="only the three attackers with the user's words and a perfect person")
+    parser.add_argument(
+        "--quick", action="store_true", help="only the three attackers with the user's words and a perfect person"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
     with get_context("spawn").Pool(chosen.jobs) as pool:

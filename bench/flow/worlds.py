@@ -1,6 +1,7 @@
 """AgentDojo's environments with text of ours at chosen places, without reading its files again for each session.
 
-Each suite's environment is read twice: once as it ships, once with a marker at every place that an attacker controls. Where the two differ is
+Each suite's environment is read twice: once as it ships, once with a marker at every place that an attacker controls. Where
+the two differ is
 where an injection goes; a world with injections is a copy in which those strings are exchanged.
 """
 

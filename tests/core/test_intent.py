@@ -59,8 +59,20 @@ def test_what_only_reads_and_what_binds_is_known_by_its_verb():
     assert not READER.tool("send_email").binding
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "/home/u/.bashrc", "x/.github/workflows/a.yml", "package.json", "CLAUDE.md", ".mcp.json",
-                                  "~/.ssh/authorized_keys", "C:\\Users\\u\\.vscode\\tasks.json", "/etc/cron.d/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/hooks/pre-commit",
+        "/home/u/.bashrc",
+        "x/.github/workflows/a.yml",
+        "package.json",
+        "CLAUDE.md",
+        ".mcp.json",
+        "~/.ssh/authorized_keys",
+        "C:\\Users\\u\\.vscode\\tasks.json",
+        "/etc/cron.d/x",
+    ],
+)
 def test_what_something_obeys_later_is_known(path):
     assert READER.loaded(path)
 

@@ -55,7 +55,9 @@ def test_a_source_tells_where():
 
 def test_a_store_remembers_by_object_and_by_passage():
     memory = Memory()
-    assert memory.stored("notes", ["wbilling"], [keys("the new contact is pay at evil now")], "3") == [Mark("notes", "wbilling", "3")]
+    assert memory.stored("notes", ["wbilling"], [keys("the new contact is pay at evil now")], "3") == [
+        Mark("notes", "wbilling", "3")
+    ]
     assert memory.marked("notes", ["wbilling"], []) == "3"
     assert memory.marked("notes", ["wother"], []) is None
     assert memory.marked("notes", [], [keys("say: the new contact is pay at evil now")]) == "3"

@@ -11,9 +11,18 @@ LEXICON = shipped()
 @pytest.mark.parametrize(
     "name, role",
     [
-        ("recipients", Role.DESTINATION), ("to", Role.DESTINATION), ("webhook_url", Role.DESTINATION), ("userEmail", Role.DESTINATION),
-        ("email_id", Role.SELECTOR), ("file_path", Role.SELECTOR), ("message_id", Role.SELECTOR), ("amount", Role.AMOUNT), ("start_time", Role.AMOUNT),
-        ("body", Role.CONTENT), ("email_body", Role.CONTENT), ("subject", Role.CONTENT),
+        ("recipients", Role.DESTINATION),
+        ("to", Role.DESTINATION),
+        ("webhook_url", Role.DESTINATION),
+        ("userEmail", Role.DESTINATION),
+        ("email_id", Role.SELECTOR),
+        ("file_path", Role.SELECTOR),
+        ("message_id", Role.SELECTOR),
+        ("amount", Role.AMOUNT),
+        ("start_time", Role.AMOUNT),
+        ("body", Role.CONTENT),
+        ("email_body", Role.CONTENT),
+        ("subject", Role.CONTENT),
     ],
 )
 def test_a_name_tells_a_role(name, role):

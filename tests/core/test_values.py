@@ -6,7 +6,12 @@ import pytest
 
 from earnest.core.values import Calendar, keys, leaves, number_key, plain_number, tokens
 
-CALENDAR = Calendar(months={"may": 5, "mai": 5, "mayo": 5}, numbers={"two": "2"}, hours={"noon": "12:00"}, between=frozenset(("of", "de", "the")))
+CALENDAR = Calendar(
+    months={"may": 5, "mai": 5, "mayo": 5},
+    numbers={"two": "2"},
+    hours={"noon": "12:00"},
+    between=frozenset(("of", "de", "the")),
+)
 
 
 def spoken(text):
@@ -80,7 +85,14 @@ def test_dates_hours_and_numbers_are_read_as_people_write_them(text, key):
 
 
 def test_a_token_is_whole():
-    assert keys("mail bob@example.com, then go to example.com/a") == ("wmail", "ebob@example.com", "wthen", "wgo", "wto", "uexample.com/a")
+    assert keys("mail bob@example.com, then go to example.com/a") == (
+        "wmail",
+        "ebob@example.com",
+        "wthen",
+        "wgo",
+        "wto",
+        "uexample.com/a",
+    )
     assert keys("给bob@x.example发100元") == ("w给", "ebob@x.example", "w发", "n100", "w元")
 
 

@@ -40,7 +40,17 @@ def test_a_call_is_judged_by_whose_its_values_are(server, case):
 def test_there_are_sixty_cases_over_a_dozen_servers_each_kind_with_benign_twins():
     kinds = {case["about"] for _, case in CASES}
     assert len(CASES) >= 60 and len(SERVERS) >= 12
-    assert kinds >= {"general tools", "pasted", "payload", "poisoned memory", "code execution", "persistence", "secrets", "priority", "recipients"}
+    assert kinds >= {
+        "general tools",
+        "pasted",
+        "payload",
+        "poisoned memory",
+        "code execution",
+        "persistence",
+        "secrets",
+        "priority",
+        "recipients",
+    }
     assert kinds >= {"language", "encodings", "benign"}
     benign = [case for _, case in CASES if all(step.get("expect") != "stop" for step in case["steps"])]
     assert len(benign) >= 20

@@ -11,8 +11,15 @@ from earnest import Guard
 from earnest.core.errors import EarnestError
 
 READ = {"readOnly": True, "openWorld": True, "reads_private": True, "sees_untrusted": True, "can_exfiltrate": False}
-SEND = {"readOnly": False, "destructive": False, "openWorld": True, "reads_private": False, "sees_untrusted": False, "can_exfiltrate": True,
-        "arg_roles": {"to": "sink"}}
+SEND = {
+    "readOnly": False,
+    "destructive": False,
+    "openWorld": True,
+    "reads_private": False,
+    "sees_untrusted": False,
+    "can_exfiltrate": True,
+    "arg_roles": {"to": "sink"},
+}
 LABELS = {"read": READ, "send": SEND}
 
 
@@ -54,7 +61,13 @@ def test_presets_decide_beside_flow():
 
 @pytest.mark.parametrize(
     "labels, code",
-    [({"t": {"readonly": True}}, "E1003"), ({"t": {"readOnly": "yes"}}, "E1004"), ({"t": {"arg_roles": {"a": "goal"}}}, "E1005"), ("no-such-pack", "E1005"), (7, "E1004")],
+    [
+        ({"t": {"readonly": True}}, "E1003"),
+        ({"t": {"readOnly": "yes"}}, "E1004"),
+        ({"t": {"arg_roles": {"a": "goal"}}}, "E1005"),
+        ("no-such-pack", "E1005"),
+        (7, "E1004"),
+    ],
 )
 def test_labels_that_mean_nothing_are_refused(labels, code):
     with pytest.raises(EarnestError) as caught:
@@ -83,7 +96,12 @@ def test_a_call_in_flight_counts_before_its_result_is_there():
 
 
 def test_numbers_and_dates_set_no_label_but_are_nobodys_word():
-    guard = Guard(labels={**LABELS, "drop": {**SEND, "openWorld": False, "can_exfiltrate": False, "arg_roles": {"id": "selector"}, "destructive": True}})
+    guard = Guard(
+        labels={
+            **LABELS,
+            "drop": {**SEND, "openWorld": False, "can_exfiltrate": False, "arg_roles": {"id": "selector"}, "destructive": True},
+        }
+    )
     guard.user("Drop the record of last week")
     guard.observe("read", [{"id": 4711, "day": "2026-05-05"}])
     assert guard.decide("send", {"to": "ann@corp.example"}).reasons
@@ -91,7 +109,9 @@ def test_numbers_and_dates_set_no_label_but_are_nobodys_word():
     assert guard.decide("drop", {"id": 4711}).verdict == "ask"
 
 
-@pytest.mark.parametrize("result", [["delete-all-files"], ["please", "send", "it"], {"send everything": 1}, "hello", [{"note": "general"}]])
+@pytest.mark.parametrize(
+    "result", [["delete-all-files"], ["please", "send", "it"], {"send everything": 1}, "hello", [{"note": "general"}]]
+)
 def test_what_could_instruct_sets_the_label(result):
     guard = Guard(labels=LABELS)
     guard.observe("read", result)
@@ -107,7 +127,9 @@ def test_names_in_a_list_cannot_instruct():
 def test_an_mcp_result_is_read_by_its_text_and_its_structure():
     guard = Guard(labels=LABELS)
     guard.user("Send a message to ann@corp.example")
-    guard.observe("read", {"content": [{"type": "text", "text": '[{"from": "max@evil.example", "body": "x y"}]'}], "isError": False})
+    guard.observe(
+        "read", {"content": [{"type": "text", "text": '[{"from": "max@evil.example", "body": "x y"}]'}], "isError": False}
+    )
     decided = guard.decide("send", {"to": "max@evil.example"})
     assert any("[].from" in reason.text for reason in decided.reasons)
 

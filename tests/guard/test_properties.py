@@ -9,23 +9,82 @@ from earnest import Guard
 
 LABELS = {
     "inbox": {"read_only": True, "open_world": True, "reads_private": True, "sees_untrusted": True, "can_exfiltrate": False},
-    "numbers": {"read_only": True, "open_world": False, "reads_private": False, "sees_untrusted": True, "can_exfiltrate": False},
-    "contacts": {"read_only": True, "open_world": False, "reads_private": True, "sees_untrusted": False, "can_exfiltrate": False},
-    "fetch": {"read_only": True, "open_world": True, "reads_private": False, "sees_untrusted": True, "can_exfiltrate": True,
-              "arg_roles": {"url": "destination"}},
-    "send_mail": {"read_only": False, "destructive": False, "open_world": True, "reads_private": False, "sees_untrusted": False,
-                  "can_exfiltrate": True, "arg_roles": {"to": "destination"}},
-    "delete_file": {"read_only": False, "destructive": True, "open_world": False, "reads_private": False, "sees_untrusted": False,
-                    "can_exfiltrate": False, "arg_roles": {"path": "selector"}},
-    "create_event": {"read_only": False, "destructive": False, "open_world": True, "reads_private": False, "sees_untrusted": False,
-                     "can_exfiltrate": True, "arg_roles": {"guests": "destination", "start": "amount", "end": "amount"}},
-    "pay": {"read_only": False, "destructive": True, "open_world": True, "reads_private": False, "sees_untrusted": False,
-            "can_exfiltrate": True, "arg_roles": {"to": "destination", "amount": "amount", "date": "amount"}},
+    "numbers": {
+        "read_only": True,
+        "open_world": False,
+        "reads_private": False,
+        "sees_untrusted": True,
+        "can_exfiltrate": False,
+    },
+    "contacts": {
+        "read_only": True,
+        "open_world": False,
+        "reads_private": True,
+        "sees_untrusted": False,
+        "can_exfiltrate": False,
+    },
+    "fetch": {
+        "read_only": True,
+        "open_world": True,
+        "reads_private": False,
+        "sees_untrusted": True,
+        "can_exfiltrate": True,
+        "arg_roles": {"url": "destination"},
+    },
+    "send_mail": {
+        "read_only": False,
+        "destructive": False,
+        "open_world": True,
+        "reads_private": False,
+        "sees_untrusted": False,
+        "can_exfiltrate": True,
+        "arg_roles": {"to": "destination"},
+    },
+    "delete_file": {
+        "read_only": False,
+        "destructive": True,
+        "open_world": False,
+        "reads_private": False,
+        "sees_untrusted": False,
+        "can_exfiltrate": False,
+        "arg_roles": {"path": "selector"},
+    },
+    "create_event": {
+        "read_only": False,
+        "destructive": False,
+        "open_world": True,
+        "reads_private": False,
+        "sees_untrusted": False,
+        "can_exfiltrate": True,
+        "arg_roles": {"guests": "destination", "start": "amount", "end": "amount"},
+    },
+    "pay": {
+        "read_only": False,
+        "destructive": True,
+        "open_world": True,
+        "reads_private": False,
+        "sees_untrusted": False,
+        "can_exfiltrate": True,
+        "arg_roles": {"to": "destination", "amount": "amount", "date": "amount"},
+    },
 }
 BASE = Guard(labels=LABELS)
 SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
-VALUES = ["ann@corp.example", "max@evil.example", "https://a.example/x", "notes/a.txt", "b.txt", "40", "7", "all", "2026-05-05", "10:00",
-          "2026-05-05 11:00", "r", "Acme"]
+VALUES = [
+    "ann@corp.example",
+    "max@evil.example",
+    "https://a.example/x",
+    "notes/a.txt",
+    "b.txt",
+    "40",
+    "7",
+    "all",
+    "2026-05-05",
+    "10:00",
+    "2026-05-05 11:00",
+    "r",
+    "Acme",
+]
 PROMPTS = [
     "Send a mail to ann@corp.example about notes/a.txt",
     "Read https://a.example/x and delete the file notes/a.txt",
@@ -39,15 +98,26 @@ PROMPTS = [
 WORDS = [*VALUES, "please", "send", "delete", "the", "mail", "file", "to", "now", "important", "aGVsbG8gd29ybGQgaGVsbG8="]
 value = st.sampled_from(VALUES)
 calls = st.one_of(
-    st.builds(lambda to, body: ("send_mail", {"to": [to], "subject": "Hi", "body": body}), value, st.sampled_from([*VALUES, "all is well"])),
+    st.builds(
+        lambda to, body: ("send_mail", {"to": [to], "subject": "Hi", "body": body}),
+        value,
+        st.sampled_from([*VALUES, "all is well"]),
+    ),
     st.builds(lambda path: ("delete_file", {"path": path}), value),
     st.builds(lambda url: ("fetch", {"url": url}), value),
     st.builds(lambda a, b, c: ("create_event", {"guests": [a], "start": b, "end": c}), value, value, value),
-    st.builds(lambda to, amount, date: ("pay", {"to": to, "amount": amount, "date": date}), value, st.sampled_from([40, 7, 3.5]), value),
+    st.builds(
+        lambda to, amount, date: ("pay", {"to": to, "amount": amount, "date": date}),
+        value,
+        st.sampled_from([40, 7, 3.5]),
+        value,
+    ),
     st.builds(lambda a, b: ("unknown_tool", {a: b}), value, value),
 )
 words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
-untrusted = st.tuples(st.sampled_from(["inbox", "fetch"]), st.one_of(words, st.text(max_size=40), words.map(lambda text: [{"body": text}])))
+untrusted = st.tuples(
+    st.sampled_from(["inbox", "fetch"]), st.one_of(words, st.text(max_size=40), words.map(lambda text: [{"body": text}]))
+)
 trusted = st.tuples(st.just("contacts"), st.lists(st.fixed_dictionaries({"name": value, "email": value}), max_size=2))
 prompts = st.sampled_from(PROMPTS).map(lambda text: ("user", text))
 events = st.lists(st.one_of(prompts, untrusted, trusted), max_size=5)
@@ -117,5 +187,7 @@ def test_a_decision_changes_nothing_that_is_judged_later(history, call):
 @SOME
 @given(events, calls)
 def test_an_untrusted_result_is_judged_alike_as_data_and_as_text(history, call):
-    as_text = [(tool, json.dumps(what)) if tool == "inbox" and not isinstance(what, str) else (tool, what) for tool, what in history]
+    as_text = [
+        (tool, json.dumps(what)) if tool == "inbox" and not isinstance(what, str) else (tool, what) for tool, what in history
+    ]
     assert verdict(as_text, call) == verdict(history, call)

@@ -1,9 +1,11 @@
 """What a text hides: encodings undone, for the negative check alone.
 
-Theory. Who wants a value to pass unseen writes it so that it does not look like itself. What comes out here is only ever looked up
+Theory. Who wants a value to pass unseen writes it so that it does not look like itself. What comes out here is only ever
+looked up
 among untrusted values and secrets; it never counts as a user's word or a trusted value, so reading too much into a text
 can only raise a question. Undone are base64 (both alphabets), hex, percent and quoted-printable encoding, characters
-that are invisible, letters that look like Latin ones, and what was turned round. Bounded: `MAX_PIECES` pieces of at most `MAX_BYTES`.
+that are invisible, letters that look like Latin ones, and what was turned round. Bounded: `MAX_PIECES` pieces of at most
+`MAX_BYTES`.
 """
 
 from __future__ import annotations

@@ -4,20 +4,27 @@ Theory. A call has effect if it is not read-only or can reach outside (a GET can
 
     verb and object     are what the user asked for (`intent`); a read needs no verb, and who says "follow the
                         instructions" leaves the verb open, except for what destroys or binds
-    each steering value (destination, selector, amount; unknown roles are all three) is the user's, or came from a trusted source;
+    each steering value (destination, selector, amount; unknown roles are all three) is the user's, or came from a trusted
+    source;
                         what binds the user to somebody must be the user's
-    content             carries no address, link or passage from untrusted text, in no encoding, and no secret; where it can reach
+    content             carries no address, link or passage from untrusted text, in no encoding, and no secret; where it can
+    reach
                         outside, its addresses and links must be the user's or trusted too
 
-A value is the user's if it stands in their words as whole tokens of its type, or is what these words determine: the id of the one
-record they name, a name they gave the beginning of, the end of a time they said how long, the hour of a day they left open, a number they asked to have
+A value is the user's if it stands in their words as whole tokens of its type, or is what these words determine: the id of
+the one
+record they name, a name they gave the beginning of, the end of a time they said how long, the hour of a day they left open,
+a number they asked to have
 worked out. The last two are asked about as soon as untrusted text holds the same value.
 
-Exempt are calls that only add, in a closed world, and calls whose effect can be undone, unless they write what something runs or
-obeys later. A call that passes without exemption is `endorsed`: the user's yes, which the confidentiality rule takes too. Before
+Exempt are calls that only add, in a closed world, and calls whose effect can be undone, unless they write what something
+runs or
+obeys later. A call that passes without exemption is `endorsed`: the user's yes, which the confidentiality rule takes too.
+Before
 untrusted content was seen the rule asks nothing, and endorses what the user's words ask for.
 
-Every look-up that can clear a value is in the user's words or trusted values; what is untrusted can only be looked up to object. (The
+Every look-up that can clear a value is in the user's words or trusted values; what is untrusted can only be looked up to
+object. (The
 one exception, the id of a record the user named, needs a record in a structured result and is a selector only.)
 """
 
@@ -45,7 +52,10 @@ _MOST_VALUES: Final = 2000
 _LONG: Final = 60
 _SPELLED: Final = "uei"
 """Kinds of tokens that are an address by themselves."""
-_SAFETIES: Final = frozenset(("private", "dry", "draft", "safe", "verify", "secure", "encrypted", "confirm", "sandbox", "readonly", "ssl", "tls"))
+_SAFETIES: Final = frozenset(
+    ("private", "dry", "draft", "safe", "verify", "secure", "encrypted", "confirm", "sandbox", "readonly", "ssl", "tls")
+)
+"""Words in names of flags that take a safety away when they are false."""
 _CONTENT: Final[Roles] = frozenset((Role.CONTENT,))
 
 
@@ -216,7 +226,8 @@ class _Judge:
             yield self._bad(path, str(value), "it holds nothing that can be compared")
             return
         if isinstance(value, str) and "." in path and words[-1:] in (["type"], ["kind"], ["format"]) and len(found) == 1:
-            if found[0].key[1:] in self.reader.lexicon.generic or self._positive(found, binding=False) is not None:
+            word = found[0].key[1:]
+            if word in self.reader.lexicon.generic:  # tells one kind of member from another
                 return
         if self.call.can_exfiltrate and (secret := self._secret([token.key for token in found])) is not None:
             yield Objection(path, "", None, secret, "it is a secret, and would leave")
@@ -302,7 +313,8 @@ class _Judge:
     def _of_field(self, whole: str, path: str) -> bool:
         """`participants` of the one event they named, if they speak of participants."""
         field = path.replace("[]", "").rpartition(".")[2].casefold()
-        return any(self.reader.speaks(field, wish) for wish in self.ledger.wishes) and self.ledger.told(whole, self.call.server, field)
+        spoken = any(self.reader.speaks(field, wish) for wish in self.ledger.wishes)
+        return spoken and self.ledger.told(whole, self.call.server, field)
 
     def _abbreviated(self, value: str, words: list[str]) -> bool:
         """`r` for the user's "read permissions": the beginning of a word beside the argument's own name."""
@@ -354,7 +366,9 @@ class _Judge:
     def _made_of_words(self, found: list[Token]) -> bool:
         """A question to a read made of words that are each the user's: nothing of anybody else's leaves with it."""
         generic = self.reader.lexicon.generic
-        return all(token.key[0] not in "uep" and (self.values.user.has(token.key) or token.key[1:] in generic) for token in found)
+        return all(
+            token.key[0] not in "uep" and (self.values.user.has(token.key) or token.key[1:] in generic) for token in found
+        )
 
     def _why(self, roles: Roles, binding: bool) -> str:
         if binding:
@@ -384,12 +398,14 @@ class _Judge:
                     if call.can_exfiltrate or call.open_world or self.values.untrusted.full:
                         yield self._bad(path, key[1:], f"content holds an address that is nobody's{hidden}")
                         return
-            for brought in (self.values.untrusted.passage(keys),):
-                if brought is not None and self._passage_of_others(keys):
-                    yield Objection(path, value, Origin.UNTRUSTED, brought, f"content repeats a passage of untrusted text{hidden}")
-                    return
-            if self.values.untrusted.full and self.values.user.places(keys) == [] and len(keys) > 1:
-                yield Objection(path, value, Origin.UNTRUSTED, None, "more untrusted text was read than can be compared with this")
+            brought = self.values.untrusted.passage(keys)
+            if brought is not None and self._passage_of_others(keys):
+                what = f"content repeats a passage of untrusted text{hidden}"
+                yield Objection(path, value, Origin.UNTRUSTED, brought, what)
+                return
+            if self.values.untrusted.full and not self.values.user.places(keys):
+                what = "more untrusted text was read than can be compared with this"
+                yield Objection(path, value, Origin.UNTRUSTED, None, what)
                 return
             if call.can_exfiltrate and (secret := self._secret(keys)) is not None:
                 yield Objection(path, "", None, secret, f"content holds a secret{hidden}")

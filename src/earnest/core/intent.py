@@ -1,6 +1,7 @@
 """What the user asked for: verbs and objects in their words, against the verb and object of a tool.
 
-Theory. A lexicon names concepts (`delete`, `file`) and the words that mean them in each language; a tool's name and title are read by the
+Theory. A lexicon names concepts (`delete`, `file`) and the words that mean them in each language; a tool's name and title
+are read by the
 lexicon's words for tools. A call is what the user asked for if one of their sentences (or two that follow each other) holds a
 word of one of the tool's verbs and a word of one of its objects. A tool whose name holds no known verb is asked for by its own
 words. Negated verbs ("do not delete") ask for nothing.
@@ -41,8 +42,10 @@ class Thing(msgspec.Struct, frozen=True):
 
 class Lexicon(msgspec.Struct, frozen=True):
     """The words of all languages together. `generic`: values that say little by themselves. `computed`: words that ask for a
-    number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun (`email~`) is a
-    verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `roles`: by role, words in names of
+    number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun
+    (`email~`) is a
+    verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `roles`: by role, words in
+    names of
     arguments. `loaded`: names of files that something runs or obeys later, as regular expressions."""
 
     verbs: Mapping[str, Verb] = {}
@@ -75,6 +78,7 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _KINDS: Final = {"p": ("file",), "u": ("web",), "i": ("money",), "e": ("user", "contact")}
 """What a value of a type names by itself: who writes a path speaks of a file."""
+_ENDS_NEGATION: Final = re.compile(r"[,，、:]|\bbut\b|\baber\b|\bpero\b")
 _PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
@@ -113,7 +117,8 @@ class _Finder:
         for number, (word, at) in enumerate(words):
             for concept in self.exact.get(word, ()):
                 found.append((concept, at))
-            if word in self.nouns and (not number or words[number - 1][0] in self.leads or sentence[at - 2 : at - 1] in ",:;(-"):
+            lead = not number or words[number - 1][0] in self.leads or sentence[at - 2 : at - 1] in ",:;(-"
+            if lead and word in self.nouns:
                 found.extend((concept, at) for concept in self.nouns[word])
             if word.endswith("ed") and (not number or words[number - 1][0] not in _PASSIVE):
                 continue  # "the scheduled one", "what he deleted": told, not asked
@@ -124,7 +129,8 @@ class _Finder:
             at = sentence.find(entry)
             while at >= 0:
                 apart = _CJK.search(entry) is not None or (
-                    not sentence[max(0, at - 1) : at].isalnum() and not sentence[at + len(entry) : at + len(entry) + 1].isalnum()
+                    not sentence[max(0, at - 1) : at].isalnum()
+                    and not sentence[at + len(entry) : at + len(entry) + 1].isalnum()
                 )
                 if apart:
                     found.append((concept, at))
@@ -170,7 +176,9 @@ class Reader:
         """Whether a member's name is an ordinary name of a field, which steers nothing by itself."""
         words = name_words(key)
         return bool(words) and all(
-            any(word in names for names in self.lexicon.roles.values()) or (word,) in self._tool_objects or word in ("type", "kind", "format", "value", "data")
+            any(word in names for names in self.lexicon.roles.values())
+            or (word,) in self._tool_objects
+            or word in ("type", "kind", "format", "value", "data")
             for word in words
         )
 
@@ -198,7 +206,11 @@ class Reader:
         for word in words:
             concepts.update(self._tool_objects.get((word,), ()))
         sentence = "".join(near) if any(_CJK.search(word) for word in near) else " ".join(near)
-        return any(concept in concepts for concept, _ in self._objects.find(sentence, [(word, 0) for word in near]))
+        beside = [(word, 0) for word in near]
+        if any(concept in concepts for concept, _ in self._objects.find(sentence, beside)):
+            return True
+        # A tool whose name has no object ("pay 50"): its verb stands for it.
+        return not intent.objects and any(concept in intent.verbs for concept, _ in self._verbs.find(sentence, beside))
 
     def _named_tool(self, words: list[str]) -> ToolIntent | None:
         verbs, used = _lookup(words, self._tool_verbs)
@@ -231,9 +243,7 @@ class Reader:
                 continue
             words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
             no = [at for _, at in self._negations.find(sentence, words)]
-            verbs = frozenset(
-                concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no)
-            )
+            verbs = frozenset(concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no))
             kinds = {token.key[0] for token in tokens(sentence, self.calendar)}
             dated = "d" in kinds
             objects = frozenset(concept for concept, _ in self._objects.find(sentence, words)) | {
@@ -296,7 +306,7 @@ def _negated(sentence: str, at: int, negations: Sequence[int]) -> bool:
     if _CJK.match(sentence, at) and _AFTER_JA.search(sentence[at + 1 : at + 12]):
         return True
     # A negation reaches as far as a few words go; a comma or "but" ends it.
-    return any(no < at and at - no <= 24 and not re.search(r"[,，、:]|\bbut\b|\baber\b|\bpero\b", sentence[no:at]) for no in negations)
+    return any(no < at and at - no <= 24 and not _ENDS_NEGATION.search(sentence, no, at) for no in negations)
 
 
 def _named(words: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:

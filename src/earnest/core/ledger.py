@@ -1,12 +1,16 @@
 """What one conversation was told: the user's words and all results, taken into the index as what they are.
 
-Theory. The user's prompt is taken apart (`pasted`): own words steer, the rest is untrusted. A result is trusted only if its source
-is one that strangers do not write in, and what of it merely repeats the call's arguments stays what those were. Values of an untrusted
+Theory. The user's prompt is taken apart (`pasted`): own words steer, the rest is untrusted. A result is trusted only if its
+source
+is one that strangers do not write in, and what of it merely repeats the call's arguments stays what those were. Values of an
+untrusted
 result are untrusted, whatever their type.
 
-Two things are kept beside the values. **Handles**: a record in a structured result has an id that the server gave it and names that people
+Two things are kept beside the values. **Handles**: a record in a structured result has an id that the server gave it and
+names that people
 use; if the user's words name exactly one record, its id is what they chose. A handle is a selector, never a destination, and
-a second record of the same name makes it nobody's. **Times**: what the user said of hours and durations, so that an end can be worked out.
+a second record of the same name makes it nobody's. **Times**: what the user said of hours and durations, so that an end can
+be worked out.
 """
 
 from __future__ import annotations
@@ -25,10 +29,13 @@ _HANDLE: Final = re.compile(r"(?:.*[_-])?id_?$|^(?:uid|uuid|guid|key|number|sha|
 _NAME: Final = re.compile(
     r"(?:.*[_-])?(?:name|title|subject|summary|label|filename|slug|heading|topic|recipient|sender|payee|vendor|merchant)_?$"
 )
-_SECRET_KEY: Final = re.compile(r"pass(?:word|phrase|wd|port)|secret|token|credential|api_?key|private_?key|card|cvv|cvc|ssn|pin$", re.IGNORECASE)
+_SECRET_KEY: Final = re.compile(
+    r"pass(?:word|phrase|wd|port)|secret|token|credential|api_?key|private_?key|card|cvv|cvc|ssn|pin$", re.IGNORECASE
+)
 _SECRET: Final = re.compile(
-    r"(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|npm|hf|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9.]{12,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|(?<![A-Za-z0-9])(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[A-Z])(?=[A-Za-z0-9+/_-]*[a-z])[A-Za-z0-9+/_-]{24,}(?![A-Za-z0-9])"
+    r"(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|npm|hf|AKIA|ASIA|AIza|ya29|eyJ)[-_A-Za-z0-9.]{12,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*[A-Z])(?=[A-Z0-9+/_-]*[a-z])(?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{24,}(?![A-Za-z0-9])"
 )
 _MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
 _POINT: Final = re.compile(r"(^|[:.;!?\n])[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
@@ -64,7 +71,19 @@ class Handle:
 class Ledger:
     """One conversation's values. Mutable, no I/O, one thread."""
 
-    __slots__ = ("_beginning", "_holding", "_limit", "_lost_records", "_named", "_reader", "by_value", "moments", "proper", "values", "wishes")
+    __slots__ = (
+        "_beginning",
+        "_holding",
+        "_limit",
+        "_lost_records",
+        "_named",
+        "_reader",
+        "by_value",
+        "moments",
+        "proper",
+        "values",
+        "wishes",
+    )
 
     def __init__(self, reader: Reader, limit: int = LIMIT) -> None:
         self.values = Values(limit)
@@ -98,7 +117,8 @@ class Ledger:
         return bool(taken.pasted)
 
     def _proper(self, own: str) -> None:
-        """Words in capitals inside a sentence that are no common words: names people give by their beginning (`Acme` for `Acme Ltd.`)."""
+        """Words in capitals inside a sentence that are no common words: names people give by their beginning (`Acme` for
+        `Acme Ltd.`)."""
         for match in _PROPER.finditer(own):
             word = match.group().casefold()
             if not self._reader.common(word) and len(self.proper) < 1000:
@@ -128,7 +148,8 @@ class Ledger:
                 dates, times, lengths = set(), set(), set()
 
     def ends(self) -> set[int]:
-        """Minutes of the day at which something ends that the user said when it starts and how long it takes, or left that open."""
+        """Minutes of the day at which something ends that the user said when it starts and how long it takes, or left that
+        open."""
         every = {length for moment in self.moments for length in moment.lengths}
         return {
             (start + length) % 1440
@@ -189,7 +210,8 @@ class Ledger:
         self._records(unfolded(result), server)
 
     def harmless(self, result: Any) -> bool:
-        """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short names without a
+        """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short
+        names without a
         verb. It sets no label; its values stay of untrusted origin."""
         for path, value in leaves(unfolded(result)):
             if not isinstance(value, str) or not value or is_identifier(value):
@@ -199,7 +221,8 @@ class Ledger:
                 continue
             if not path.endswith("[]") or not self._name_only(value):
                 return False
-        return all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,30}", key) and not self._sentence(key) for _, key in _names_in(unfolded(result)))
+        names = (key for _, key in _names_in(unfolded(result)))
+        return all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,30}", key) and not self._sentence(key) for key in names)
 
     def _name_only(self, value: str) -> bool:
         return len(value) <= 24 and re.fullmatch(r"[^\W_][\w-]*", value) is not None and not self._sentence(value)
@@ -240,7 +263,8 @@ class Ledger:
         ids = frozenset(
             scalar_key(value)
             for key, value in record.items()
-            if isinstance(value, str | int) and not isinstance(value, bool) and _HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
+            if isinstance(value, str | int) and not isinstance(value, bool)
+            if _HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
         )
         names = tuple(
             keys
@@ -293,7 +317,7 @@ class Ledger:
     def names(self, name: tuple[str, ...]) -> bool:
         """Whether the user's words hold this name, and it says enough to be one."""
         generic = self._reader.lexicon.generic
-        if all(key[0] == "n" or key[1:] in generic or len(key) < 4 and key.isascii() for key in name):
+        if all(key[0] == "n" or key[1:] in generic or (len(key) < 4 and key.isascii()) for key in name):
             return False
         return bool(self.values.user.places(name))
 
@@ -304,7 +328,9 @@ def _field(value: Any) -> frozenset[str]:
     if len(items) > 64:
         return frozenset()
     return frozenset(
-        scalar_key(item) for item in items if isinstance(item, str | int | float) and not isinstance(item, bool) and len(str(item)) <= 120
+        scalar_key(item)
+        for item in items
+        if isinstance(item, str | int | float) and not isinstance(item, bool) and len(str(item)) <= 120
     )
 
 

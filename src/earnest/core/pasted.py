@@ -1,7 +1,9 @@
 """The user's own words, told apart from what only passed through the user's hands.
 
-Theory. A prompt holds what a person typed, and often more: a mail they pasted, a page the host put in place of `@file`, a log, a
-quotation. A stranger wrote those, so they steer nothing. A mark of such text ends the person's words for as long as the mark says:
+Theory. A prompt holds what a person typed, and often more: a mail they pasted, a page the host put in place of `@file`, a
+log, a
+quotation. A stranger wrote those, so they steer nothing. A mark of such text ends the person's words for as long as the mark
+says:
 
     a fenced block, a `<…>` block        to its end, or to the end of the prompt where it has none
     lines that start with `>`            those lines
@@ -11,13 +13,15 @@ quotation. A stranger wrote those, so they steer nothing. A mark of such text en
     lines of JSON, of a log, of a trace  those lines
     what no screen shows                 those characters; a word that holds one is not the user's
 
-When in doubt it was pasted: that costs a question, the other mistake costs the rule. Short quotations (titles, file names, a line to send) are
+When in doubt it was pasted: that costs a question, the other mistake costs the rule. Short quotations (titles, file names, a
+line to send) are
 the user's: people quote what they mean.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from earnest.core.disguise import invisible, tagged
@@ -34,22 +38,28 @@ _HEAD: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _WROTE: Final = re.compile(
-    r"(?:^|(?<=[.!?][ \t]))[^\n.!?]{0,120}(?:\bwrote|\bschrieb|\bescribió|\bescribio|写道|のメッセージ|さんは書きました)[^\n]{0,80}[:：][ \t]*$", re.MULTILINE | re.IGNORECASE
+    r"(?:^|(?<=[.!?][ \t]))[^\n.!?]{0,120}(?:\bwrote|\bschrieb|\bescribi[óo]|写道|のメッセージ|さんは書きました)"
+    r"[^\n]{0,80}[:：][ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
 )
 _RULE: Final = re.compile(
-    r"^[ \t]*(?:[-=_*#]{3,}[ \t]*\S.*|\[(?:attachment|file|document|image|anhang|adjunto|附件|添付)[^\]\n]*\].*|.{0,3}begin [a-z0-9 ]+[-=]*[ \t]*)$",
+    r"^[ \t]*(?:[-=_*#]{3,}[ \t]*\S.*|\[(?:attachment|file|document|image|anhang|adjunto|附件|添付)[^\]\n]*\].*"
+    r"|.{0,3}begin [a-z0-9 ]+[-=]*[ \t]*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _INTRODUCED: Final = re.compile(
-    r"^[^\n]*(?<!\w)(?:e-?mails?|mails?|messages?|letter|text|pages?|articles?|posts?|logs?|outputs?|errors?|trace(?:back)?|tickets?|issues?|documents?|files?|"
-    r"transcripts?|contents?|readme|reviews?|comments?|threads?|chats?|conversations?|invoices?|attachments?|pasted?|below|nachricht|seite|artikel|datei|ausgabe|"
-    r"fehler|dokument|inhalt|unten|correo|mensaje|página|artículo|archivo|salida|documento|contenido)(?!\w)[^\n]{0,60}[:：][ \t]*\n"
+    r"^[^\n]*(?<!\w)(?:e-?mails?|mails?|messages?|letter|text|pages?|articles?|posts?|logs?|outputs?|errors?|trace(?:back)?|"
+    r"tickets?|issues?|documents?|files?|"
+    r"transcripts?|contents?|readme|reviews?|comments?|threads?|chats?|conversations?|invoices?|attachments?|pasted?|below|"
+    r"nachricht|seite|artikel|datei|ausgabe|fehler|dokument|inhalt|unten|correo|mensaje|página|artículo|archivo|salida|documento|contenido)(?!\w)"
+    r"[^\n]{0,60}[:：][ \t]*\n"
     r"|^[^\n]*(?:邮件|消息|页面|文章|文件|日志|输出|内容|メール|メッセージ|"
     r"ページ|記事|ファイル|ログ|出力|内容|本文)[^\n]{0,60}[:：][ \t]*\n",
     re.MULTILINE | re.IGNORECASE,
 )
 _MACHINE: Final = re.compile(
-    r"^[ \t]*(?:[\[{].*[\]},]|[\]}],?|\"[^\"\n]*\"[ \t]*:.*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?[ :].*|"
+    r"^[ \t]*(?:[\[{].*[\]},]|[\]}],?|\"[^\"\n]*\"[ \t]*:.*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*|"
+    r"\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?[ :].*|"
     r"Traceback \(most recent call last\):|File \"[^\n]*|at [\w.$]+\([^\n]*\)|[+-]{3} [^\n]*|@@ [^\n]*@@.*)$",
     re.MULTILINE,
 )
@@ -83,7 +93,8 @@ def parts(prompt: str) -> Parts:
 
 
 def _shown(text: str, found: list[str]) -> str:
-    """Without what does not show, and without words it is inside of (joiners between emoji and in scripts that need them stay)."""
+    """Without what does not show, and without words it is inside of (joiners between emoji and in scripts that need them
+    stay)."""
     if not any(invisible(character) for character in text):
         return text
     kept: list[str] = []
@@ -127,7 +138,7 @@ def _from_the_first(text: str, found: list[str]) -> str:
     """Cut at the first mark after which nothing is the person's."""
     cuts = [match.start() for match in (_WROTE.search(text), _RULE.search(text)) if match]
     heads = list(_HEAD.finditer(text))
-    for first, second in zip(heads, heads[1:], strict=False):
+    for first, second in pairwise(heads):
         if text.count("\n", first.start(), second.start()) <= 2:
             cuts.append(first.start())
             break

@@ -4,14 +4,18 @@ Theory. Three origins, and for each its own room, so that much of one never push
 
 - **user**: the person's own words, in order, with sentences; looked up as whole values, which are tokens or runs of tokens;
 - **trusted**: results of sources that strangers do not write in; looked up likewise;
-- **untrusted**: everything else that was read; looked up for explanation and for the negative check, as single tokens and as passages.
+- **untrusted**: everything else that was read; looked up for explanation and for the negative check, as single tokens and as
+passages.
 
 Only the first two ever speak for a value. Nothing is taken out again. A room that is full takes nothing more: a trusted
-value that found no room does not count as trusted, and once the untrusted room is full, whatever is not the user's or trusted counts as
+value that found no room does not count as trusted, and once the untrusted room is full, whatever is not the user's or
+trusted counts as
 untrusted. So more text, in whatever order, never makes a value look better.
 
-Passages are found by winnowing (Schleimer, Wilkerson and Aiken 2003): hashes of four tokens, the least of three neighbours is kept, so
-that six tokens in a row that were copied are always found, at half a hash a token. Every look-up costs the length of what is looked
+Passages are found by winnowing (Schleimer, Wilkerson and Aiken 2003): hashes of four tokens, the least of three neighbours
+is kept, so
+that six tokens in a row that were copied are always found, at half a hash a token. Every look-up costs the length of what is
+looked
 up, not of what was read.
 """
 
@@ -50,7 +54,8 @@ class Origin(StrEnum):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What brought a value: the receipt or step, server, tool, and the path inside its result. Empty tool: the user's prompt."""
+    """What brought a value: the receipt or step, server, tool, and the path inside its result. Empty tool: the user's
+    prompt."""
 
     receipt: str
     server: str = ""
@@ -97,8 +102,11 @@ class Words:
         self.limit = limit
         self.full = False
 
-    def add(self, found: Sequence[Token], source: Source, *, skip: frozenset[str] = frozenset(), readings: bool = False) -> None:
-        """Take in a text. Keys in `skip` are left out, with a gap, so that nothing reads across them. Without room nothing is taken."""
+    def add(
+        self, found: Sequence[Token], source: Source, *, skip: frozenset[str] = frozenset(), readings: bool = False
+    ) -> None:
+        """Take in a text. Keys in `skip` are left out, with a gap, so that nothing reads across them. Without room nothing
+        is taken."""
         if self.full or not found:
             return
         cost = sum(_POSTING_COST + (0 if token.key in self._postings else _TOKEN_COST + len(token.key)) for token in found)
@@ -147,7 +155,8 @@ class Words:
         here = self._keys[start : start + len(run)]
         if len(here) != len(run):
             return False
-        return all(key == other or (start + n) in self._postings.get(key, ()) for n, (key, other) in enumerate(zip(run, here, strict=True)))
+        pairs = enumerate(zip(run, here, strict=True))
+        return all(key == other or (start + n) in self._postings.get(key, ()) for n, (key, other) in pairs)
 
     def has(self, key: str) -> bool:
         """Whether a single token occurs."""

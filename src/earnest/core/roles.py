@@ -1,7 +1,9 @@
 """What each argument of a call steers.
 
-Theory. A role comes from whoever may say so, in this order: the operator's or a pack's label, by path (`edits[].email`) or by the
-argument's name; then the schema: `format`, type, name. An argument that nobody knows, or that the schema does not list, counts as
+Theory. A role comes from whoever may say so, in this order: the operator's or a pack's label, by path (`edits[].email`) or
+by the
+argument's name; then the schema: `format`, type, name. An argument that nobody knows, or that the schema does not list,
+counts as
 destination, selector and amount at once. Inference can only find out that something is content if the name says so and
 nothing about it says otherwise: to mistake a destination for content would let it pass, the other mistake costs a question.
 """

@@ -1,9 +1,11 @@
 """What stores remember: where untrusted values were written, so that reading them back is untrusted, in every conversation.
 
 Theory. A call that writes values nobody spoke for marks what it writes to: the objects named by its steering arguments and
-those its result names by an id; where neither is known, the whole store (the server). Reading from a store in which something is marked is
+those its result names by an id; where neither is known, the whole store (the server). Reading from a store in which
+something is marked is
 untrusted if the call's arguments or its result name a marked object, or if the result repeats a passage that was stored. The
-memory is shared by all conversations of a principal, only grows, is bounded, and full means that every store is marked. A person's
+memory is shared by all conversations of a principal, only grows, is bounded, and full means that every store is marked. A
+person's
 endorsement of a store takes its marks away.
 """
 
@@ -68,7 +70,8 @@ class Memory:
         return True
 
     def marked(self, server: str, objects: Iterable[str], texts: Iterable[tuple[str, ...]]) -> str | None:
-        """The receipt of the write that makes this read untrusted, or None. `objects`: values that the call and its result name."""
+        """The receipt of the write that makes this read untrusted, or None. `objects`: values that the call and its result
+        name."""
         if self._full:
             return "unknown"
         if server in self._whole:

@@ -9,7 +9,8 @@
 One guard is one conversation. `conversation()` gives another beside it that shares what the stores remember, and nothing else.
 A guard is for one thread. Names of tools may carry their server: `server/tool`, `mcp__server__tool`.
 
-The order is the program's to keep: `user` for each prompt, `decide` before and `observe` after each call, with whatever came back. What
+The order is the program's to keep: `user` for each prompt, `decide` before and `observe` after each call, with whatever came
+back. What
 `decide` allowed counts as in flight until it is observed. After a person's yes to an `ask` the program runs the call and
 observes it; a yes is for this one call and changes nothing else.
 """
@@ -55,8 +56,10 @@ _WORDS: Final = (Word.ALLOW, Word.ASK, Word.DENY)
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The decision on one call. `id` stands for its receipt: later decisions name it as where a value came from. `endorsed`: all that
-    steers the call comes from the user's words or a trusted source. `observed`: what would have been decided without observe mode."""
+    """The decision on one call. `id` stands for its receipt: later decisions name it as where a value came from. `endorsed`:
+    all that
+    steers the call comes from the user's words or a trusted source. `observed`: what would have been decided without observe
+    mode."""
 
     verdict: Word
     reasons: tuple[Reason, ...]
@@ -123,9 +126,11 @@ def split(name: str) -> tuple[str, str]:
 class Guard:
     """Decides on calls of tools in one conversation.
 
-    `labels`: a mapping from tool to what is known of it, or a pack (`labels.read`); a tool without labels is taken for the worst. `preset`:
+    `labels`: a mapping from tool to what is known of it, or a pack (`labels.read`); a tool without labels is taken for the
+    worst. `preset`:
     one of earnest's presets, or `none`. `policy`: a whole policy instead of it. `memory_bytes`: what values of one origin
-    may take in memory; past it everything else counts as untrusted. Raises `EarnestError` for labels or a preset that mean nothing.
+    may take in memory; past it everything else counts as untrusted. Raises `EarnestError` for labels or a preset that mean
+    nothing.
     """
 
     def __init__(
@@ -154,7 +159,8 @@ class Guard:
         return Guard(_shared=self._shared)
 
     def program(self) -> Guard:
-        """A program of its own with the same labels and policy: it shares no conversation and no memory of stores with this one."""
+        """A program of its own with the same labels and policy: it shares no conversation and no memory of stores with this
+        one."""
         shared = self._shared
         fresh = _Shared(shared.labels, shared.policy, shared.reader, shared.limit)
         fresh.tools = shared.tools  # what is made ready of a tool depends on nothing that was seen
@@ -206,7 +212,8 @@ class Guard:
         return Decided(answer, decision.reasons, decision.remedies, step, bool(bits & ENDORSED), _WORDS[decision.observed])
 
     def observe(self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None) -> None:
-        """What a call returned, an error too: JSON data, an MCP result, or text. `arguments`: if not those of the tool's last decision."""
+        """What a call returned, an error too: JSON data, an MCP result, or text. `arguments`: if not those of the tool's
+        last decision."""
         known = self._shared.tool(tool)
         step, given, integrity = self._pending.pop(tool, ("", None, None))
         self._in_flight.pop(tool, None)
@@ -221,9 +228,7 @@ class Guard:
             self._raise(PRIVATE, step, known, profile.reads_private.basis.value)
         if not trusted and not self._ledger.harmless(result):
             self._raise(UNTRUSTED, step, known, f"stored by {marked}" if marked else profile.sees_untrusted.basis.value)
-        self._ledger.result(
-            result, step, known.server, known.name, trusted=trusted, private=private, arguments=given
-        )
+        self._ledger.result(result, step, known.server, known.name, trusted=trusted, private=private, arguments=given)
         if not profile.read_only.value:
             self._remember(known, given, result, integrity, step)
 
@@ -239,7 +244,8 @@ class Guard:
         }
         for path, value in leaves(unfolded(result)):
             last = path.replace("[]", "").rpartition(".")[2].casefold()
-            if not isinstance(value, bool) and len(str(value)) <= 200 and last.rstrip("_").endswith(("id", "name", "path", "key", "uri", "url")):
+            named = last.rstrip("_").endswith(("id", "name", "path", "key", "uri", "url"))
+            if named and not isinstance(value, bool) and len(str(value)) <= 200:
                 found.add(scalar_key(value))
         return found - {""}
 

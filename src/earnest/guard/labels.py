@@ -1,6 +1,7 @@
 """What a program says of its tools: hints, facets, roles of arguments, in any of the spellings people use.
 
-A mapping from tool to statements, a pack (by name, as an object, or as a file). In a mapping a statement is a hint or facet (`readOnly`,
+A mapping from tool to statements, a pack (by name, as an object, or as a file). In a mapping a statement is a hint or facet
+(`readOnly`,
 `read_only`, `readOnlyHint`), `arg_roles` (argument or path to `destination`, `selector`, `amount`, `content`; also `sink`,
 `sel`, `qty`), and what a tool's definition holds: `inputSchema`, `title`, `annotations` (which only ever raise here: they
 are the server's words). What is not said is worst.
@@ -17,7 +18,7 @@ import msgspec
 from earnest.config.packs import Pack, built_in, load_packs
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_object
-from earnest.core.profile import NAMES, NOTHING, WORST, Labels, Profile, Standing, entailed, resolve
+from earnest.core.profile import NAMES, NOTHING, WORST, Profile, Standing, entailed, resolve
 from earnest.core.roles import Role, label
 
 _SPELLINGS: Final = {
@@ -33,7 +34,20 @@ _SPELLINGS: Final = {
     "canExfiltrate": "can_exfiltrate",
 }
 _OTHERS: Final = frozenset(
-    ("arg_roles", "argRoles", "roles", "inputSchema", "input_schema", "title", "annotations", "undoable", "note", "description", "server", "name")
+    (
+        "arg_roles",
+        "argRoles",
+        "roles",
+        "inputSchema",
+        "input_schema",
+        "title",
+        "annotations",
+        "undoable",
+        "note",
+        "description",
+        "server",
+        "name",
+    )
 )
 
 
@@ -69,7 +83,9 @@ def _named(name: str | Path) -> Pack:
     else:
         packs = [pack for pack in load_packs(built_in()) if pack.name == str(name)]
     if not packs:
-        raise EarnestError("E1005", f"there is no pack {str(name)!r}", "give the name of a pack that ships, or the path of a file")
+        raise EarnestError(
+            "E1005", f"there is no pack {str(name)!r}", "give the name of a pack that ships, or the path of a file"
+        )
     return packs[0]
 
 
@@ -90,7 +106,8 @@ def _tool(name: str, said: object) -> ToolLabels:
         plain = _SPELLINGS.get(str(key))
         if plain is None:
             if key not in _OTHERS:
-                raise EarnestError("E1003", f"labels of {name!r} say {key!r}, which means nothing", f"known: {', '.join(NAMES)}, arg_roles")
+                known = f"known: {', '.join(NAMES)}, arg_roles"
+                raise EarnestError("E1003", f"labels of {name!r} say {key!r}, which means nothing", known)
             continue
         if value is None:
             continue
