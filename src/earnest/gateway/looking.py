@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from earnest.config.document import nearest
 from earnest.core import pin
 from earnest.core.decide import PinState
 from earnest.core.errors import EarnestError
-from earnest.core.flow import Key, names
+from earnest.core.flow import Causes, Key, names
 from earnest.core.hints import HINTS, effective, raw_from_wire
 from earnest.core.profile import NAMES, Profile, Trust
 from earnest.gateway.client import Client, Route
@@ -251,11 +251,7 @@ class Looking:
             "pin_changes": pin.render(tool.difference) if tool.difference is not None else [],
             "conversation": str(request.get("conversation") or ""),
             "labels": list(names(judged.labels_before)),
-            "causes": {
-                names(bit)[0]: {"first": [msgspec.structs.asdict(cause) for cause in known.first], "more": known.more}
-                for bit, known in causes.items()
-                if bit & judged.labels_before
-            },
+            "causes": told_causes({bit: known for bit, known in causes.items() if bit & judged.labels_before}),
         }
 
     @contextmanager
@@ -372,6 +368,14 @@ def told_profile(profile: Profile) -> dict[str, dict[str, Any]]:
         name: {"value": value.value, "basis": value.basis.value, "source": value.source}
         for name in NAMES
         for value in (profile.get(name),)
+    }
+
+
+def told_causes(causes: Mapping[int, Causes]) -> dict[str, Any]:
+    """What set each label of a conversation: the first calls that did, and how many more."""
+    return {
+        names(bit)[0]: {"first": [msgspec.structs.asdict(cause) for cause in known.first], "more": known.more}
+        for bit, known in causes.items()
     }
 
 
