@@ -89,6 +89,13 @@ class Server:
         writer.close()
 
 
+async def until(condition: Callable[[], object]) -> None:
+    """Until the other side has come so far."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
 @asynccontextmanager
 async def pooled(
     server: Server, limits: ClientLimits | None = None, tls: TlsSettings | None = None, context: Any = None
@@ -185,7 +192,7 @@ async def test_a_safe_request_is_not_sent_again_once_an_answer_began() -> None:
     async with pooled(server) as (_, send):
         await send()[0].wait()
         heard, _ = send(safe=True)
-        await asyncio.sleep(0.05)
+        await until(lambda: heard.headers)
         server.writers[0].close()
         await heard.wait()
     assert heard.error is not None and heard.error.code == "E1224" and len(server.requests) == 2
@@ -195,8 +202,7 @@ async def test_a_connection_that_was_idle_too_long_is_not_used() -> None:
     server = Server(OK, b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n")
     async with pooled(server, ClientLimits(idle_s=0.1)) as (_, send):
         await send()[0].wait()
-        await asyncio.sleep(0.3)
-        assert server.closed == 1
+        await until(lambda: server.closed)
         await send()[0].wait()
         await send()[0].wait()
     assert server.connections == 3
@@ -285,7 +291,7 @@ async def test_cancel_closes_the_connection_and_nothing_more_is_heard() -> None:
         await heard.some_data.wait()
         handle.cancel()
         handle.cancel()
-        await asyncio.sleep(0.05)
+        await until(lambda: server.closed)
     assert heard.ends == 0 and server.closed == 1
 
 
@@ -317,7 +323,7 @@ async def test_no_answer_in_time_is_lost_and_the_connection_cut() -> None:
     server = Server(b"")
     async with pooled(server) as (_, send):
         heard = await send(head_s=0.1)[0].wait()
-        await asyncio.sleep(0.05)
+        await until(lambda: server.closed)
     assert heard.error is not None and heard.error.code == "E1227" and heard.sent and server.closed == 1
 
 
@@ -376,7 +382,7 @@ async def test_closing_the_pool_tells_everyone() -> None:
     server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
     async with pooled(server, ClientLimits(connections=1)) as (pool, send):
         first, second = send()[0], send()[0]
-        await asyncio.sleep(0.05)
+        await until(lambda: first.headers)
         await pool.close()
         await first.wait()
         await second.wait()
