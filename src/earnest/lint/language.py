@@ -84,99 +84,11 @@ _DETERMINERS: Final = frozenset(
 )
 _DENIED: Final = frozenset(("not", "never", "cannot", "without", "don't", "doesn't", "won't", "no", "can't", "nor", "neither"))
 _MAYBE: Final = frozenset(("can", "may", "might", "could", "optionally", "if", "when", "whether", "unless", "optional"))
-_ADVERBS: Final = frozenset(
-    [
-        "permanently",
-        "automatically",
-        "also",
-        "then",
-        "efficiently",
-        "completely",
-        "safely",
-        "quickly",
-        "just",
-        "immediately",
-        "atomically",
-        "fully",
-        "directly",
-        "optionally",
-        "either",
-        "both",
-    ]
-)
 _PURPOSE: Final = re.compile(r"\bto (?:show|list|display|view|retrieve|search|find|troubleshoot|inspect|check|explore)\b")
 _FOLLOW: Final = frozenset(
     ["a", "an", "the", "it", "them", "its", "their", "this", "these", "all", "any", "each", "every", "new"]
 )
 _PREPOSITIONS: Final = frozenset(["for", "of", "in", "from", "on", "to", "with", "by", "that", "which", "at", "as", "about"])
-_INPUTS: Final = frozenset(("accept", "reject", "decline", "support", "handle", "manage"))
-_ASKED: Final = frozenset(
-    ("search", "searches", "lookup", "retrieval", "analysis", "calculation", "check", "comparison", "scan")
-)
-_SETTLED: Final = frozenset(
-    ["thread", "issue", "incident", "conflict", "conversation", "alert", "ticket", "dispute", "comment", "discussion"]
-)
-_ARBITRARY: Final = frozenset(
-    [
-        "command",
-        "commands",
-        "shell",
-        "bash",
-        "script",
-        "scripts",
-        "code",
-        "javascript",
-        "python",
-        "program",
-        "powershell",
-        "arbitrary",
-        "terminal",
-        "system",
-        "custom",
-        "raw",
-    ]
-)
-_FILES: Final = frozenset(["file", "files", "pdf", "image", "images", "video", "audio", "document", "documents"])
-_WEAK: Final = frozenset(
-    [
-        "monitor",
-        "track",
-        "watch",
-        "access",
-        "report",
-        "tail",
-        "measure",
-        "explore",
-        "give",
-        "provide",
-        "peek",
-        "enumerate",
-        "review",
-    ]
-)
-_EXACT: Final = frozenset(
-    [
-        "extract",
-        "convert",
-        "calculate",
-        "compute",
-        "parse",
-        "count",
-        "translate",
-        "format",
-        "predict",
-        "rank",
-        "score",
-        "hash",
-        "encode",
-        "decode",
-        "echo",
-        "solve",
-        "sum",
-        "multiply",
-        "divide",
-    ]
-)
 _SPLIT_NAME: Final = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 MAX_TEXT: Final = 1600
 MAX_SENTENCES: Final = 12
@@ -246,7 +158,7 @@ def _clause(sentence: str, number: int, lexicon: Lexicon) -> tuple[Act, ...]:
     subject = len(opened) != len(sentence)
     words = _WORD.findall(opened.lower())[:40]
     at = 0
-    while at < len(words) and words[at] in _ADVERBS:
+    while at < len(words) and words[at] in lexicon.words["adverbs"]:
         at += 1
     if at >= len(words):
         return ()
@@ -262,14 +174,14 @@ def _clause(sentence: str, number: int, lexicon: Lexicon) -> tuple[Act, ...]:
         return tuple(a for a in (_act(head, words, at + 1, sentence, lexicon, False),) if a)
     if head.form == "third" and head.kind in WRITES and at + 1 < len(words) and words[at + 1] in _PREPOSITIONS:
         return ()  # "replies for a message": a noun
-    if number and head.base in _INPUTS:
+    if number and head.base in lexicon.words["inputs"]:
         return ()  # "accepts notebooks", "rejects statements": what it takes
     heads = [head]
     at += 1
     # Verbs that share one object: "create, patch, or delete", "get or update".
     while at < len(words):
         step = at
-        while step < len(words) and (words[step] in (",", "and", "or", "/") or words[step] in _ADVERBS):
+        while step < len(words) and (words[step] in (",", "and", "or", "/") or words[step] in lexicon.words["adverbs"]):
             step += 1
         joined = lexicon.verbs.get(words[step]) if step > at and step < len(words) else None
         if joined is None or joined.form != head.form:
@@ -296,7 +208,7 @@ def _further(head: Form, words: list[str], at: int, sentence: str, lexicon: Lexi
         if words[index] not in ("and", "then", "or"):
             continue
         step = index + 1
-        while step < len(words) - 1 and (words[step] in _ADVERBS or words[step] == "then"):
+        while step < len(words) - 1 and (words[step] in lexicon.words["adverbs"] or words[step] == "then"):
             step += 1
         form = lexicon.verbs.get(words[step])
         if form is None or form.form != head.form:
@@ -359,18 +271,28 @@ def _act(form: Form, words: list[str], at: int, sentence: str, lexicon: Lexicon,
     if kind == "create":
         kind, sure = _creates(form, target, noun, words, lexicon)
     elif kind == "read":
-        if form.base == "resolve" and _SETTLED.intersection(target):
+        if form.base == "check" and tail[:1] in (["out"], ["in"]):
+            return Act("update", form.base, " ".join(target[:4]), "medium", "description", quote)
+        if form.base in ("show", "display", "give") and lexicon.words["shown"].intersection(target):
+            return None  # shown to a person: an effect, if a small one
+        if form.base == "resolve" and lexicon.words["settled"].intersection(target):
             kind, sure = "update", "medium"
-        elif form.base in _WEAK or "next" in target:
+        elif (
+            form.base in lexicon.words["weak"]
+            or "next" in target
+            or (form.base == "fetch" and lexicon.words["refs"].intersection(target))
+        ):
             sure = "medium"
     elif kind == "compute":
-        sure = "high" if form.base in _EXACT and not _FILES.intersection(target) else "medium"
+        sure = "high" if form.base in lexicon.words["exact"] and not lexicon.words["files"].intersection(target) else "medium"
     elif kind == "run":
-        if target and _ARBITRARY.issuperset(target) and not _PURPOSE.search(" ".join(tail)):
+        if form.base in lexicon.words["effects"] and target and not lexicon.question.intersection(target):
+            return Act(kind, form.base, " ".join(target[:4]), "high", "description", quote)
+        if target and lexicon.words["arbitrary"].issuperset(target) and not _PURPOSE.search(" ".join(tail)):
             return Act(kind, form.base, " ".join(target[:4]), "high", "description", quote)
         if lexicon.question.intersection(target) or _PURPOSE.search(" ".join(tail)) or _question_after(tail, lexicon):
             kind = "read"
-        sure = "high" if kind == "read" and _ASKED.intersection(target) else "medium"
+        sure = "high" if kind == "read" and lexicon.words["asked"].intersection(target) else "medium"
     elif kind == "send":
         if form.base in ("message", "text", "email") and form.form != "third" and not target:
             return None

@@ -31,13 +31,13 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class Lexicon(msgspec.Struct, frozen=True):
-    """Verbs in all their forms, kinds of objects, and patterns."""
+    """Verbs in all their forms, kinds of objects, other words by what they are for, and patterns."""
 
     verbs: dict[str, Form]
     answer: frozenset[str]
     question: frozenset[str]
     durable: frozenset[str]
-    view: frozenset[str]
+    words: dict[str, frozenset[str]]
     patterns: dict[str, re.Pattern[str]]
 
 
@@ -51,8 +51,9 @@ def shipped() -> Lexicon:
             for word, form in _forms(base):
                 verbs.setdefault(word, Form(base, form, kind))
     nouns = {name: frozenset(words.split()) for name, words in raw["nouns"].items()}
+    words = {name: frozenset(given.split()) for name, given in raw["words"].items()}
     patterns = {name: re.compile("|".join(f"(?:{one})" for one in ones)) for name, ones in raw["patterns"].items()}
-    return Lexicon(verbs, nouns["answer"], nouns["question"], nouns["durable"], nouns["view"], patterns)
+    return Lexicon(verbs, nouns["answer"], nouns["question"], nouns["durable"], words, patterns)
 
 
 def _forms(base: str) -> list[tuple[str, Literal["base", "third", "ing"]]]:

@@ -16,6 +16,8 @@ Hint: TypeAlias = Literal["read_only", "destructive", "idempotent", "open_world"
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("note", "warning", "error")
 CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+UNREADABLE: Final = "<not a literal>"
+"""What stands for a hint that is set in source by something that is no literal: it is there, and nobody knows what it says."""
 WIRE: Final[dict[Hint, str]] = {
     "read_only": "readOnlyHint",
     "destructive": "destructiveHint",

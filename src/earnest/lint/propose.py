@@ -16,7 +16,7 @@ import msgspec
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RISKY
 from earnest.lint.evidence import Evidence, gather
-from earnest.lint.model import WIRE, Hint, Server, Tool
+from earnest.lint.model import UNREADABLE, WIRE, Hint, Server, Tool
 
 Basis: TypeAlias = Literal["evidence", "schema", "lexicon", "default"]
 Observed: TypeAlias = Mapping[str, Mapping[Hint, bool]]
@@ -59,7 +59,7 @@ def propose(server: Server, seen: Observed, *, lower: bool = False) -> list[Prop
 
 
 def _unreadable(tool: Tool, hint: Hint) -> bool:
-    return WIRE[hint] in tool.raw.malformed and tool.annotations.get(WIRE[hint]) == "<not a literal>"
+    return WIRE[hint] in tool.raw.malformed and tool.annotations.get(WIRE[hint]) == UNREADABLE
 
 
 def _wanted(tool: Tool, evidence: Evidence, seen: Mapping[Hint, bool], lower: bool) -> dict[Hint, tuple[bool, Basis, str]]:

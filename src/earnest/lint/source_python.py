@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from earnest.core.hints import WIRE_NAMES
-from earnest.lint.model import Place, Tool, tool_of
+from earnest.lint.model import UNREADABLE, Place, Tool, tool_of
 
 _IGNORE: Final = re.compile(r"#\s*earnest:\s*ignore(?:\[([\w\s,-]*)\])?")
 _SNAKE: Final = {f"{name}_hint": wire for wire, name in WIRE_NAMES.items()}
@@ -30,7 +30,6 @@ _TYPES: Final = {
     "set": "array",
 }
 _INJECTED: Final = frozenset(("Context", "ctx", "context", "self", "cls"))
-UNREADABLE: Final = "<not a literal>"
 
 
 class _Unknown:
@@ -139,7 +138,7 @@ class _Finder(ast.NodeVisitor):
     def _annotations(self, node: ast.expr) -> Any:
         node = self._resolved(node)
         pairs: list[tuple[str | None, ast.expr]]
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("ToolAnnotations", "dict"):
             pairs = [(k.arg, k.value) for k in node.keywords]
         elif isinstance(node, ast.Dict):
             pairs = [

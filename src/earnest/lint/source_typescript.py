@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from earnest.core.errors import EarnestError
 from earnest.core.hints import WIRE_NAMES
-from earnest.lint.model import Place, Tool, tool_of
+from earnest.lint.model import UNREADABLE, Place, Tool, tool_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -23,7 +23,6 @@ _IGNORE: Final = re.compile(r"//\s*earnest:\s*ignore(?:\[([\w\s,-]*)\])?")
 _WRAPPERS: Final = frozenset(("as_expression", "satisfies_expression", "parenthesized_expression", "non_null_expression"))
 _REGISTERING: Final = frozenset(("tool", "registerTool", "addTool"))
 _HINTS: Final = frozenset(WIRE_NAMES)
-UNREADABLE: Final = "<not a literal>"
 
 
 class _Unknown:
@@ -202,6 +201,10 @@ class _Finder:
             return [self._value(one) for one in node.named_children if one.type != "comment"]
         if node.type == "call_expression":
             return self._call_value(node)
+        if node.type == "member_expression":  # `Schema.shape` of zod: the same keys
+            owner, member = node.child_by_field_name("object"), node.child_by_field_name("property")
+            if owner is not None and member is not None and _text(member) == "shape":
+                return self._value(owner)
         return _UNKNOWN
 
     def _call_value(self, node: Node) -> Any:

@@ -12,7 +12,7 @@ from earnest.lint.model import WIRE
 def _check(seen: Seen) -> Iterator[Note]:
     for tool, evidence in seen.tools:
         raw = tool.raw
-        if raw.read_only is True or raw.destructive is not None or evidence.reads in ("high", "medium"):
+        if raw.read_only is True or raw.destructive is not None or evidence.reads in ("high", "medium") or raw.malformed:
             continue
         if not any(wire in tool.annotations for wire in WIRE.values()):
             continue  # nothing was claimed at all: `missing-hint`

@@ -15,6 +15,8 @@ def _check(seen: Seen) -> Iterator[Note]:
     for tool, evidence in seen.tools:
         if tool.raw.read_only is True or tool.raw.destructive is not True or evidence.destroys:
             continue
+        if evidence.named is not None and evidence.named.kind in ("delete", "overwrite", "update"):
+            continue
         first = evidence.text.first
         if (
             first

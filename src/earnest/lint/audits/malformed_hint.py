@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from earnest.core.hints import WIRE_NAMES
 from earnest.lint.audit import Audit, Note
 from earnest.lint.evidence import Seen
-from earnest.lint.model import WIRE
+from earnest.lint.model import UNREADABLE, WIRE
 
 
 def _check(seen: Seen) -> Iterator[Note]:
@@ -16,7 +16,7 @@ def _check(seen: Seen) -> Iterator[Note]:
         if given is not None and not isinstance(given, Mapping):
             yield Note(f"annotations is {type(given).__name__}, no object: nothing is claimed", tool, fix="annotations: {…}")
         for hint, wire in WIRE.items():
-            if wire in tool.raw.malformed:
+            if wire in tool.raw.malformed and tool.annotations.get(wire) != UNREADABLE:
                 yield Note(
                     f"{wire} is {tool.annotations.get(wire)!r}, neither true nor false, and counts as absent",
                     tool,

@@ -6,19 +6,23 @@ from collections.abc import Iterator
 
 from earnest.lint.audit import Audit, Note
 from earnest.lint.evidence import Seen
-from earnest.lint.model import Tool
+from earnest.lint.model import Severity, Tool
 
 
 def _check(seen: Seen) -> Iterator[Note]:
     for tool, evidence in seen.tools:
+        if "readOnlyHint" in tool.raw.malformed:
+            continue  # `malformed-hint` says it; in source it may be set by something that is no literal
         if tool.raw.read_only is True or evidence.reads in (None, "low"):
             continue
         first = evidence.text.first[0]
+        severity: Severity = "warning" if evidence.reads == "high" else "note"
         yield Note(
             f"only reads ({first.text!r}), but {_claim(tool)}",
             tool,
             "read_only",
             "readOnlyHint: true",
+            severity=severity,
             confidence=evidence.reads,
         )
         if tool.raw.destructive is True:
@@ -27,6 +31,7 @@ def _check(seen: Seen) -> Iterator[Note]:
                 tool,
                 "destructive",
                 "readOnlyHint: true, which makes destructiveHint moot",
+                severity=severity,
                 confidence=evidence.reads,
             )
 
