@@ -191,6 +191,7 @@ class ScriptedLink:
         *,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> Arrived:
         arrived = Arrived(self, id if id is not None else self.reserve(), method, params, handler)
         if not self.alive:

@@ -22,7 +22,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn
 
@@ -45,7 +45,7 @@ class _Number(str):
 
 
 _decode: Final = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
-_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_members: Final[Callable[[bytes], dict[str, bytes]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode  # type: ignore[assignment]
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _encode: Final = msgspec.json.Encoder().encode
 _bytes: Final = bytes
@@ -82,16 +82,19 @@ def members(raw: bytes) -> dict[str, bytes]:
             found = _decode_members(raw)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return _exact_members(raw)
-        result = {key: _bytes(value) for key, value in found.items()}
-        keys = "".join(result)
         # Two quotes, a colon, and a comma or the closing brace for each pair, and one opening brace: a text
         # longer than that has white space or escapes in it, or a key that swallowed another.
-        length = 4 * len(result) + 1 + len(keys) + sum(map(len, result.values()))
-        if (
-            length == len(raw)  # never for keys beyond ASCII: they have fewer characters than bytes
-            and (keys == keys.lower() or len({key.lower() for key in result}) == len(result))
-        ):
-            return result
+        length = 1
+        for key, value in found.items():
+            found[key] = plain = _bytes(value)
+            length += len(key) + len(plain) + 4
+        # Never equal for keys beyond ASCII: they have fewer characters than bytes.
+        if length == len(raw):
+            if len(found) == 1:
+                return found
+            keys = "".join(found)
+            if keys == keys.lower() or len({key.lower() for key in found}) == len(found):
+                return found
     return _exact_members(raw)
 
 

@@ -188,6 +188,12 @@ class Gateway:
             return [served for served in every if not only or served.name in only]
         return every
 
+    def servers_mark(self, session: Session) -> tuple[object, ...]:
+        """What `servers_of` goes by: while it is equal, so is the answer."""
+        overlay = session.client.overlay
+        catalogs = self.overlays.get(overlay) if overlay else self.catalogs
+        return catalogs, catalogs.revision if catalogs is not None else 0, self.views, session.route, session.capabilities
+
     def owner_of(self, session: Session, served: Served) -> Owner:
         """Whose link it is: the session's, one for each set of capabilities, or everyone's where the operator said `shared`."""
         if served.shared and not session.forwarded:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
 from earnest.gateway.client import Client, Route
 from earnest.gateway.session import Session
-from earnest.net.checks import Refusal, check_host, check_origin, check_token
+from earnest.net.checks import Refusal, bearer, check_host, check_origin, check_token, token_digest
 from earnest.net.message import Request
 from earnest.net.responder import EventStream, Responder
 from earnest.protocol import envelope, eras
-from earnest.protocol.calls import read_params
+from earnest.protocol.calls import Metas, read_params
 from earnest.protocol.envelope import Limits, Message, WireError
+from earnest.protocol.headers import Lines
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
@@ -92,6 +95,27 @@ class _Entry:
         self.used = used
 
 
+class _Known:
+    """What a request's head says here, worked out once for all requests with the same bytes (`Head.memo`).
+
+    Who it is and where it leads is asked of tokens and routes again each time: those may be gone."""
+
+    __slots__ = ("digest", "fields", "forwarded", "hosts", "misfit", "name", "route", "settings", "version")
+
+    def __init__(self, name: str, digest: bytes, hosts: frozenset[str], route: Route) -> None:
+        self.name = name
+        self.digest = digest
+        self.hosts = hosts
+        self.route = route
+        self.version: str | None = None
+        self.misfit: Refusal | None = None
+        """Why a POST with such a head is refused before its body is looked at."""
+        self.fields = Lines()
+        self.settings: Settings | None = None
+        """The settings that `forwarded` was made under."""
+        self.forwarded: tuple[tuple[str, str], ...] = ()
+
+
 class HttpFront:
     """All clients over HTTP of one gateway. `handle` is the listener's handler."""
 
@@ -119,46 +143,73 @@ class HttpFront:
         self._new_id = new_id
         self._legacy: dict[str, _Entry] = {}
         self._modern: dict[tuple[object, ...], _Entry] = {}
+        self._metas = Metas()
         self._requests = 0
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Answer one HTTP request."""
+        known: _Known | None = request.head.memo
+        if known is None or not self._still(known):
+            read = self._read(request)
+            if isinstance(read, Refusal):
+                responder.refuse(read)
+                return
+            known = request.head.memo = read
+        if _RECOGNISED in request.connection.state:
+            self._serve(request, responder, known)
+        else:
+            self._gateway.spawn(self._serve_after_look(request, responder, known))
+
+    def _still(self, known: _Known) -> bool:
+        """Whether what was read of a head still holds: the listener's names, the token, the route's server or view."""
+        if known.hosts is not self.hosts or self._tokens.get(known.digest) != known.name:
+            return False
+        route = known.route
+        if route.kind == "server":
+            return self._gateway.catalogs.configured(route.name)
+        return route.kind == "all" or route.name in self._gateway.views
+
+    def _read(self, request: Request) -> _Known | Refusal:
+        """Check a head and read what it says."""
         refusal = check_host(request.header("host"), self.hosts) or check_origin(request.header("origin"), self._origins)
         if refusal is not None:
-            responder.refuse(refusal)
-            return
+            return refusal
         own = request.header(TOKEN_HEADER)
-        name = check_token(f"Bearer {own}" if own is not None else request.header("authorization"), self._tokens)
+        authorization = f"Bearer {own}" if own is not None else request.header("authorization")
+        name = check_token(authorization, self._tokens)
         if isinstance(name, Refusal):
-            responder.refuse(name)
-            return
+            return name
         route = self._route(request)
         if isinstance(route, Refusal):
-            responder.refuse(route)
-            return
-        if _RECOGNISED in request.connection.state:
-            self._serve(request, responder, name, route)
-        else:
-            self._gateway.spawn(self._serve_after_look(request, responder, name, route))
+            return route
+        known = _Known(name, token_digest(bearer(authorization) or ""), self.hosts, route)
+        accept = request.header("accept")
+        if request.headers.media_type != "application/json":
+            known.misfit = Refusal(415, "the body must be application/json")
+        elif not (_accepts(accept, "application/json") and _accepts(accept, "text/event-stream")):
+            known.misfit = Refusal(406, "Accept must name application/json and text/event-stream")
+        known.version = request.header("mcp-protocol-version")
+        known.fields = Lines((n, v) for n, v in request.headers if n.startswith("mcp-"))
+        return known
 
-    async def _serve_after_look(self, request: Request, responder: Responder, name: str, route: Route) -> None:
+    async def _serve_after_look(self, request: Request, responder: Responder, known: _Known) -> None:
         """The first request of a connection: who sent it is found out before it counts for anyone."""
         try:
             await self._recognise(request)
             request.connection.state[_RECOGNISED] = True
-            self._serve(request, responder, name, route)
+            self._serve(request, responder, known)
         except Exception:
             if not responder.started:
                 responder.refuse(Refusal(500, "earnest failed; see daemon.log"))
             raise
 
-    def _serve(self, request: Request, responder: Responder, name: str, route: Route) -> None:
+    def _serve(self, request: Request, responder: Responder, known: _Known) -> None:
         if request.method == "POST":
-            self._post(request, responder, name, route)
+            self._post(request, responder, known)
         elif request.method == "GET":
-            self._get(request, responder, name, route)
+            self._get(request, responder, known.name, known.route)
         elif request.method == "DELETE":
-            self._delete(request, responder, name, route)
+            self._delete(request, responder, known.name, known.route)
         else:
             responder.empty(405, (("Allow", "POST, GET, DELETE"),))
 
@@ -183,32 +234,26 @@ class HttpFront:
 
     # POST
 
-    def _post(self, request: Request, responder: Responder, name: str, route: Route) -> None:
-        kind = (request.header("content-type") or "").partition(";")[0].strip().casefold()
-        if kind != "application/json":
-            responder.refuse(Refusal(415, "the body must be application/json"))
-            return
-        accept = request.header("accept")
-        if not (_accepts(accept, "application/json") and _accepts(accept, "text/event-stream")):
-            responder.refuse(Refusal(406, "Accept must name application/json and text/event-stream"))
+    def _post(self, request: Request, responder: Responder, known: _Known) -> None:
+        if known.misfit is not None:
+            responder.refuse(known.misfit)
             return
         try:
             message = envelope.parse(request.body, self._limits)
-            modern = self._is_modern(request, message)
+            modern = self._is_modern(known.version, message)
         except WireError as error:
             responder.json(error.http_status, error.answer())
             return
-        client = self._client_of(name, request)
+        client = self._client_of(known.name, request)
         try:
             if modern:
-                self._post_modern(request, responder, client, route, message)
+                self._post_modern(request, responder, client, known, message)
             else:
-                self._post_legacy(request, responder, client, route, message)
+                self._post_legacy(request, responder, client, known.route, message)
         except EarnestError as error:
             responder.json(503, envelope.error(message.id, -31003, error.message))
 
-    def _is_modern(self, request: Request, message: Message) -> bool:
-        version = request.header("mcp-protocol-version")
+    def _is_modern(self, version: str | None, message: Message) -> bool:
         if message.kind == "request" and message.method == "initialize":
             return False
         if version in eras.MODERN_VERSIONS:
@@ -222,7 +267,7 @@ class HttpFront:
             raise eras.unsupported(version[:64], message.id)
         return False
 
-    def _post_modern(self, request: Request, responder: Responder, client: Client, route: Route, message: Message) -> None:
+    def _post_modern(self, request: Request, responder: Responder, client: Client, known: _Known, message: Message) -> None:
         if responder.gone:
             return  # it went away while it was looked at, and that cancels
         outlet = HttpOutlet(responder, True)
@@ -230,26 +275,29 @@ class HttpFront:
             responder.empty(202)
             return
         try:
-            facts = eras.modern_meta(read_params(message.params), message.id)
+            params = read_params(message.params)
+            meta = self._metas.read(params)
+            facts = eras.modern_facts(meta, params, message.id)
         except WireError as error:
             outlet.finish(error.answer(), error.http_status)
             return
-        forwarded = self._forwarded(request, route)
-        key = (client, route, facts.capabilities, tuple(forwarded.items()))
+        settings = self._gateway.settings
+        if known.settings is not settings:
+            known.settings, known.forwarded = settings, tuple(self._forwarded(request, known.route).items())
+        key = (client, known.route, facts.capabilities, known.forwarded)
         entry = self._modern.get(key)
         if entry is None:
-            entry = self._enter(client, route, modern=True)
-            entry.session.forwarded = forwarded
+            entry = self._enter(client, known.route, modern=True)
+            entry.session.forwarded = dict(known.forwarded)
             entry.session.capabilities = facts.capabilities
             self._modern[key] = entry
         entry.used = self._gateway.now()
         session = entry.session
-        fields = tuple((n, v) for n, v in request.headers if n.startswith("mcp-"))
         # Ids are the client's own and many clients may share a session here: each request gets a key of its own.
         self._requests += 1
         internal = b"%d %b" % (self._requests, message.id)
-        request.on_disconnect(lambda: session.vanished(internal))
-        session.handle(message, outlet, fields, as_id=internal)
+        request.on_disconnect(partial(session.vanished, internal))
+        session.handle(message, outlet, known.fields, as_id=internal, params=params, meta=meta)
 
     def _post_legacy(self, request: Request, responder: Responder, client: Client, route: Route, message: Message) -> None:
         id = request.header(SESSION_HEADER)

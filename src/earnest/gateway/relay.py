@@ -14,6 +14,7 @@ The states, and what moves between them:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
@@ -83,14 +84,16 @@ class Relay:
         message: Message,
         method: Method,
         outlet: Outlet,
-        fields: tuple[tuple[str, str], ...] | None = None,
-        kept: bytes = b"",
+        fields: headers.Lines | None,
+        kept: bytes,
+        params: dict[str, bytes],
+        meta: Mapping[str, bytes],
     ) -> None:
-        """`kept`: what the session keeps this request under; its own id where that is unique."""
+        """`kept`: what the session keeps this request under. `params` and `meta`: the request's as read, never changed."""
         self.gateway = gateway
         self.session = session
         self.request_id = message.id
-        self.kept = kept or message.id
+        self.kept = kept
         self.params = message.params
         self.method = method
         self.outlet = outlet
@@ -102,11 +105,11 @@ class Relay:
         self.tool: Tool | None = None
         self.subject = ""
         self.arguments = b""
-        self.members: dict[str, bytes] = {}
-        self.given: dict[str, bytes] = {}
+        self.members = params
+        self.given = params
         """The params as the client gave them; `members` name the object as its server does."""
-        self.meta: dict[str, bytes] = {}
-        self.progress_token = b""
+        self.meta = meta
+        self.progress_token = meta.get("progressToken", b"")
         self.judgement: Judgement | None = None
         self.asked = ""
         """The approval this call waits for."""
@@ -126,11 +129,7 @@ class Relay:
     # begun
 
     def begin(self) -> None:
-        """Read what is called and get it ready. Raises `WireError` for params that are none."""
-        self.members = calls.read_params(self.params)
-        self.meta = calls.read_object(self.members["_meta"], "_meta") if self.members.get("_meta", b"null") != b"null" else {}
-        self.progress_token = self.meta.get("progressToken", b"")
-        self.given = self.members
+        """Find what is called and get it ready. Raises `WireError` for params that are none."""
         self.served, self.subject = self.session.resolve(self.method, self.members)
         if self.session.route.kind != "server":
             # What is judged, asked about and sent is the server's own name; a rule never sees an alias.
@@ -219,9 +218,7 @@ class Relay:
         assert self.tool is not None and self.headers is not None
         try:
             declared = lists.declared(self.tool)
-            self.forward = headers.check(
-                self.headers, self.method, self.method.name, self.given, self.session.version, declared, self.request_id
-            )
+            self.forward = self.headers.check(self.method, self.given, self.session.version, declared, self.request_id)
         except WireError as error:
             raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
             self.finish(raw, "refused", error.message, status=error.http_status)
@@ -289,11 +286,15 @@ class Relay:
         except EarnestError as error:
             self.unavailable(error, "refused")
             return
-        self._exchange = link.call(self.method.name, params, self, id=id, headers=fields)
+        named = self.subject if self.method.mcp_name else ""
+        self._exchange = link.call(self.method.name, params, self, id=id, headers=fields, named=named)
 
     def _upstream_params(self, link: Link, id: int) -> bytes:
         """The params as the server gets them: what nobody has a reason to change goes on byte for byte."""
         assert self.served is not None
+        crossing = link.hello.modern != self.session.modern
+        if not (self.progress_token or self.answered_form or crossing or CONVERSATION_META in self.meta):
+            return self.params if self.members is self.given else canonical.build(self.members)
         members = dict(self.members)
         meta = dict(self.meta)
         if self.progress_token:
@@ -305,7 +306,7 @@ class Relay:
             changed = True
         if self.answered_form:
             changed = self._without_own_asking(members) or changed
-        if link.hello.modern != self.session.modern:
+        if crossing:
             return bridge.params_to(link.hello.modern, self.method, members, self.session.client_facts())
         return canonical.build(members) if changed else self.params
 

@@ -43,12 +43,12 @@ class AnswerRelay(Relay):
     def __init__(
         self, gateway: Gateway, session: Session, call: Relay, row: Method, message: Message, answer_to: bytes
     ) -> None:
-        super().__init__(gateway, session, Message("request", b"", row.name), row, call.outlet)
+        meta = {name: raw for name, raw in call.meta.items() if name == CONVERSATION_META}
+        kept = b"answer %b" % answer_to
+        super().__init__(gateway, session, Message("request", b"", row.name), row, call.outlet, None, kept, {}, meta)
         self.answer_to = answer_to
         self.reply_raw = message.result
         self.served = call.served
-        self.meta = {name: raw for name, raw in call.meta.items() if name == CONVERSATION_META}
-        self.kept = b"answer %b" % answer_to
         self.arguments = message.result
         self.subject = row.name
         self._link = call._link

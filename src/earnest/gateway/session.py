@@ -67,6 +67,8 @@ class Session:
         self.listening: dict[bytes, lists.Listening] = {}
         self._own = own
         self._own_known: tuple[tuple[object, bytes], Served] | None = None
+        self._servers_known: tuple[tuple[object, ...], list[Served]] | None = None
+        self._metas = calls.Metas()
         self._waiting: dict[bytes, Callable[[Message], None]] = {}
         self._pending: dict[bytes, tuple[asyncio.Task[None], Outlet]] = {}
         self._asked = 0
@@ -76,9 +78,18 @@ class Session:
 
     # messages of the client
 
-    def handle(self, message: Message, outlet: Outlet, fields: HeaderFields | None = None, as_id: bytes = b"") -> None:
+    def handle(
+        self,
+        message: Message,
+        outlet: Outlet,
+        fields: headers.Lines | None = None,
+        as_id: bytes = b"",
+        params: dict[str, bytes] | None = None,
+        meta: calls.Meta | None = None,
+    ) -> None:
         """Take one message. `fields`: the `Mcp-*` headers it came with, None where its era or transport has none. `as_id`:
-        what the request is kept under where its own id may not be unique. Whatever is wrong is answered, never raised."""
+        what the request is kept under where its own id may not be unique. `params`, `meta`: the request's, where they were read
+        already. Whatever is wrong is answered, never raised."""
         if message.kind == "response" or message.kind == "error":
             waiter = self._waiting.pop(message.id, None)
             if waiter is not None:
@@ -96,18 +107,43 @@ class Session:
             if self.has_request(kept):
                 raise WireError(envelope.INVALID_REQUEST, "this id is in use by another request")
             self.transport.begin(message.id)
-            self._request(message, method, outlet, fields, kept)
+            if params is None and (self.modern or method.judged or method.kind == "task"):
+                params = calls.read_params(message.params)
+            if params is None:
+                self._answer_itself(message, method, outlet, kept)
+            else:
+                self._request(message, method, outlet, fields, kept, params, meta or self._metas.read(params))
         except WireError as error:
             outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
         except EarnestError as error:
             outlet.finish(envelope.error(message.id, -31003, error.message))
 
-    def _request(self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields | None, kept: bytes) -> None:
+    def _request(
+        self,
+        message: Message,
+        method: Method,
+        outlet: Outlet,
+        fields: headers.Lines | None,
+        kept: bytes,
+        params: dict[str, bytes],
+        meta: calls.Meta,
+    ) -> None:
         if self.modern:
-            self._read_modern_facts(message)
+            self._read_modern_facts(meta.members)
             if fields is not None and method.kind != "tool":
-                params = calls.read_params(message.params)
-                headers.check(fields, method, method.name, params, self.version, None, message.id)
+                fields.check(method, params, self.version, None, message.id)
+        if self._answer_itself(message, method, outlet, kept):
+            return
+        if self.route.kind == "server":
+            Relay(self.gateway, self, message, method, outlet, fields, kept, params, meta.members).begin()
+        else:
+            relay = Relay(self.gateway, self, message, method, outlet, fields, kept, params, meta.members)
+            task = self.spawn(self._call_of_many(relay), message, outlet)
+            self._pending[kept] = (task, outlet)
+            task.add_done_callback(lambda _: self._pending.pop(kept, None))
+
+    def _answer_itself(self, message: Message, method: Method, outlet: Outlet, kept: bytes) -> bool:
+        """Answer what is no call of a server's; whether it was that."""
         if method.kind == "lifecycle":
             lifecycle.answer(self, message, outlet)
         elif method.kind == "list":
@@ -116,19 +152,14 @@ class Session:
             lists.listen(self, message, outlet, kept)
         elif method.kind == "logging":
             lifecycle.set_level(self, message, outlet)
-        elif self.route.kind == "server":
-            Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
         else:
-            task = self.spawn(self._call_of_many(message, method, outlet, fields, kept), message, outlet)
-            self._pending[kept] = (task, outlet)
-            task.add_done_callback(lambda _: self._pending.pop(kept, None))
+            return False
+        return True
 
-    async def _call_of_many(
-        self, message: Message, method: Method, outlet: Outlet, fields: HeaderFields | None, kept: bytes
-    ) -> None:
+    async def _call_of_many(self, relay: Relay) -> None:
         """A call on a route of several servers: whose it is, is known once the lists are that it depends on."""
-        await lists.find(self, method, calls.subject(method, calls.read_params(message.params)))
-        Relay(self.gateway, self, message, method, outlet, fields, kept).begin()
+        await lists.find(self, relay.method, calls.subject(relay.method, relay.members))
+        relay.begin()
 
     def spawn(self, work: Coroutine[Any, Any, None], message: Message, outlet: Outlet) -> asyncio.Task[None]:
         """Answer a request in a task. Whatever goes wrong in it is answered too: nobody is left waiting."""
@@ -200,10 +231,8 @@ class Session:
         else:
             self._withdraw(kept)
 
-    def _read_modern_facts(self, message: Message) -> None:
+    def _read_modern_facts(self, meta: Mapping[str, bytes]) -> None:
         """Capabilities travel with each request; a request without the required members is answered, not guessed at."""
-        params = calls.read_params(message.params)
-        meta = calls.read_object(params["_meta"], "_meta") if params.get("_meta", b"")[:1] == b"{" else {}
         version = meta.get("io.modelcontextprotocol/protocolVersion", b"")
         if version != b'"2026-07-28"':
             known = b'["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]'
@@ -231,7 +260,10 @@ class Session:
             if self._own_known is None or self._own_known[0] != now:
                 self._own_known = (now, self._own(self.capabilities))
             return [self._own_known[1]]
-        return self.gateway.servers_of(self)
+        mark = self.gateway.servers_mark(self)
+        if self._servers_known is None or self._servers_known[0] != mark:
+            self._servers_known = (mark, self.gateway.servers_of(self))
+        return self._servers_known[1]
 
     def sees(self, name: str) -> bool:
         """Whether a configured server of this name belongs to the session's route."""
@@ -274,9 +306,10 @@ class Session:
         """The `Mcp-*` headers a modern server behind HTTP wants, made from the body; unknown `Mcp-Param-*` go on."""
         if not link.hello.modern or not isinstance(link, HttpLink) or relay.method.name != "tools/call":
             return ()
-        made = headers.generate(
-            relay.method, relay.method.name, relay.members, MODERN, lists.declared(relay.tool), relay.forward
-        )
+        declared = lists.declared(relay.tool)
+        if not declared and not relay.forward:
+            return ()
+        made = headers.generate(relay.method, relay.method.name, relay.members, MODERN, declared, relay.forward)
         return tuple(field for field in made if field[0].lower().startswith("mcp-param-"))
 
     def client_facts(self) -> bridge.ClientFacts:

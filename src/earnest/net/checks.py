@@ -50,16 +50,22 @@ def token_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
+def bearer(authorization: str | None) -> str | None:
+    """The token that an Authorization header bears, None where it bears none."""
+    match = _BEARER.match(authorization) if authorization is not None else None
+    return match.group(1) if match is not None else None
+
+
 def check_token(authorization: str | None, clients: Mapping[bytes, str]) -> str | Refusal:
     """The client whose token the Authorization header bears, or a refusal (401).
 
     `clients` maps `token_digest(token)` to a client's name. Each entry is compared in constant time and all
     entries are visited, so that the time taken tells nothing about any token.
     """
-    match = _BEARER.match(authorization) if authorization is not None else None
-    if match is None:
+    token = bearer(authorization)
+    if token is None:
         return Refusal(401, "a bearer token is required", (("WWW-Authenticate", "Bearer"),))
-    presented = token_digest(match.group(1))
+    presented = token_digest(token)
     found: str | None = None
     for digest, client in clients.items():
         if hmac.compare_digest(digest, presented):

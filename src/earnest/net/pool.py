@@ -29,6 +29,18 @@ from earnest.net.url import Origin
 _TARGET: Final = re.compile(r"[\x21-\x7e]+\Z")
 
 
+class Lead:
+    """The head of a request up to its length, made once for requests that differ in their bodies alone."""
+
+    __slots__ = ("bodiless", "origin", "raw")
+
+    def __init__(self, origin: Origin, raw: bytes, bodiless: bool) -> None:
+        """`bodiless`: a request of this method without a body announces none."""
+        self.origin = origin
+        self.raw = raw
+        self.bodiless = bodiless
+
+
 class Pool:
     """Kept connections to any number of origins, all with one set of limits and TLS files."""
 
@@ -74,19 +86,34 @@ class Pool:
         `max_body` the whole body in bytes. Raises ValueError for a method, target or field that could end
         its line.
         """
+        return self.send(self.lead(origin, method, target, headers), body, handler, safe=safe, head_s=head_s, max_body=max_body)
+
+    def lead(self, origin: Origin, method: str, target: str, headers: HeaderFields | bytes) -> Lead:
+        """The head of requests that `send` can send any number of times. Raises ValueError as `request` does."""
         if not _TARGET.match(target) or not method.isalpha() or not method.isascii():
             raise ValueError("not a valid request line")
         extra = headers if isinstance(headers, bytes) else fields(headers)
-        payload = b"%b %b HTTP/1.1\r\nHost: %b\r\nAccept-Encoding: identity\r\n%b" % (
-            method.encode(),
-            target.encode(),
-            origin.authority.encode(),
-            extra,
-        )
-        if body or method not in ("GET", "DELETE", "HEAD"):
-            payload += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        authority = origin.authority.encode()
+        head = (method.encode(), target.encode(), authority, extra)
+        raw = b"%b %b HTTP/1.1\r\nHost: %b\r\nAccept-Encoding: identity\r\n%b" % head
+        return Lead(origin, raw, method in ("GET", "DELETE", "HEAD"))
+
+    def send(
+        self,
+        lead: Lead,
+        body: bytes,
+        handler: ResponseHandler,
+        *,
+        safe: bool = False,
+        head_s: float | None = None,
+        max_body: int = 64 * 1024 * 1024,
+    ) -> Handle:
+        """As `request`, with a head that was made before."""
+        origin = lead.origin
+        if body or not lead.bodiless:
+            payload = b"%bContent-Length: %d\r\n\r\n%b" % (lead.raw, len(body), body)
         else:
-            payload += b"\r\n"
+            payload = lead.raw + b"\r\n"
         head_s = self.limits.head_s if head_s is None else head_s
         deadline = self.loop.time() + head_s if head_s > 0 else NEVER
         handle = Handle(origin, payload, handler, safe, max_body, deadline)

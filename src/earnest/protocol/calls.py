@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -37,6 +37,9 @@ _REQUEST_NAMES: Final = frozenset(
     )
 )
 _FOLDED: Final = {name.casefold(): name for name in _REQUEST_NAMES}
+
+_KEPT_METAS: Final = 64
+_KEPT_META_BYTES: Final = 4096
 
 _decode_str: Final = msgspec.json.Decoder(str).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -112,6 +115,45 @@ def subject(method: Method, seen: Mapping[str, bytes]) -> Subject | None:
     if method.names == "taskId":
         return Subject("task", named)
     return Subject("prompt" if method.kind == "prompt" else "tool", named)
+
+
+class Meta:
+    """A request's `_meta` as read. Shared by all requests that carry the same bytes: never changed."""
+
+    __slots__ = ("facts", "members")
+
+    def __init__(self, members: Mapping[str, bytes]) -> None:
+        self.members = members
+        self.facts: Any = None
+        """What `eras.modern_meta` found in it, once it was asked; None where that refused it."""
+
+
+NO_META: Final = Meta({})
+
+
+class Metas:
+    """Reads `_meta`, the same bytes only once: clients send one with all their requests. Bounded."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Meta] = {}
+
+    def read(self, members: Mapping[str, bytes]) -> Meta:
+        """The `_meta` among the members of params; an absent or null one is empty. Raises `WireError` -32602."""
+        raw = members.get("_meta", b"null")
+        known = self._known.get(raw)
+        if known is not None:
+            return known
+        if raw == b"null":
+            return NO_META
+        read = Meta(read_object(raw, "_meta"))
+        # One with a progress token is some request's own.
+        if len(raw) <= _KEPT_META_BYTES and "progressToken" not in read.members:
+            if len(self._known) >= _KEPT_METAS:
+                self._known.clear()
+            self._known[raw] = read
+        return read
 
 
 def read_object(raw: bytes, what: str) -> dict[str, bytes]:

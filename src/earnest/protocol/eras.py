@@ -18,6 +18,7 @@ import msgspec
 from earnest.core.canonical import members
 from earnest.core.errors import EarnestError
 from earnest.protocol import envelope
+from earnest.protocol.calls import Meta
 from earnest.protocol.envelope import INVALID_PARAMS, METHOD_NOT_FOUND, WireError
 
 MODERN: Final = "2026-07-28"
@@ -81,6 +82,14 @@ def is_modern(params: Mapping[str, bytes]) -> bool:
     except EarnestError:
         return False
     return PROTOCOL_VERSION in seen or CLIENT_CAPABILITIES in seen
+
+
+def modern_facts(meta: Meta, params: Mapping[str, bytes], id: bytes = b"") -> ModernMeta:
+    """As `modern_meta`, of a `_meta` that was read before; the same bytes are looked at once."""
+    if meta.facts is None:
+        meta.facts = modern_meta(params, id)
+    found: ModernMeta = meta.facts
+    return found
 
 
 def modern_meta(params: Mapping[str, bytes], id: bytes = b"") -> ModernMeta:

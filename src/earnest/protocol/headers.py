@@ -156,6 +156,31 @@ def _schemas(root: object) -> Iterator[tuple[tuple[str, ...] | None, dict[str, A
                 stack.extend((None, below) for below in value.values())
 
 
+class Lines(tuple[tuple[str, str], ...]):
+    """Header lines of one head, and what they were last found to repeat: requests with the same head share them."""
+
+    _passed: tuple[object, ...] | None = None
+    _forward: tuple[tuple[str, str], ...] = ()
+
+    def check(
+        self,
+        method: Method,
+        params: Mapping[str, bytes],
+        version: str,
+        schema: Sequence[Declared] | None,
+        id: bytes = b"",
+    ) -> tuple[tuple[str, str], ...]:
+        """As the function `check`. Where no argument has a header of its own, only version, method and name are compared, and
+        that is not done again for the same ones. Raises `WireError` -32020."""
+        if schema:
+            return check(self, method, method.name, params, version, schema, id)
+        asked = (method, params.get(method.names), version)
+        if asked != self._passed:
+            self._forward = check(self, method, method.name, params, version, schema, id)
+            self._passed = asked
+        return self._forward
+
+
 def check(
     given: Iterable[tuple[str, str]],
     method: Method | None,

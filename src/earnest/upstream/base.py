@@ -87,9 +87,11 @@ class Link(Protocol):
         *,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> Exchange:
         """Send a request. `params` is complete for the link's era (`_meta` included) or empty. `headers` are extra HTTP headers
-        (`Mcp-Param-*` of the caller), ignored by links without headers. Failures to send arrive through `handler.lost`."""
+        (`Mcp-Param-*` of the caller), ignored by links without headers; `named` the object that `params` name, where the caller
+        has read it. Failures to send arrive through `handler.lost`."""
 
     async def ask(self, method: str, params: bytes = b"{}", timeout: float = 30.0) -> Reply:
         """Send a request of earnest's own (lists, ping) and wait. Adds what the era wants in `_meta`. Raises E12xx."""

@@ -24,7 +24,7 @@ from earnest.net.client import Handle, ResponseHandler
 from earnest.net.dial import TlsSettings
 from earnest.net.limits import ClientLimits
 from earnest.net.message import fields
-from earnest.net.pool import Pool
+from earnest.net.pool import Lead, Pool
 from earnest.net.url import split
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
@@ -52,6 +52,8 @@ from earnest.upstream.opening import (
 
 ACCEPT: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 _NO_LIMIT: Final = 1 << 62
+_LEADS: Final = 512
+"""Request heads that a link keeps, one for each object that was called."""
 _UNREACHABLE: Final = frozenset(("E1220", "E1221", "E1222", "E1223", "E1229", "E1234"))
 """Errors that every further attempt would meet as well."""
 
@@ -100,6 +102,7 @@ class HttpLink:
         self._open_timeout = open_timeout
         self._session: str | None = None
         self._base = ACCEPT + self._extra
+        self._leads: dict[tuple[str, str], Lead] = {}
         self._exchanges: set[HttpExchange] = set()
         self._standing: StandingStream | None = None
         self._next = 0
@@ -188,6 +191,7 @@ class HttpLink:
 
     def _settle_modern(self) -> None:
         self._base = ACCEPT + self._extra
+        self._leads.clear()
 
     async def _settle_legacy(self, hello: ServerHello, exchange: HttpExchange) -> None:
         given = exchange.headers.get("mcp-session-id") if exchange.headers is not None else None
@@ -315,10 +319,11 @@ class HttpLink:
         *,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> Exchange:
         if self.legacy_sse is not None:
             return self.legacy_sse.call(method, params, handler, id=id)
-        return self._send(method, params, handler, modern=self.hello.modern, id=id, headers=headers)
+        return self._send(method, params, handler, modern=self.hello.modern, id=id, headers=headers, named=named)
 
     def _send(
         self,
@@ -329,6 +334,7 @@ class HttpLink:
         modern: bool,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> HttpExchange:
         token = b"%d" % (self.reserve() if id is None else id)
         exchange = HttpExchange(self, token, method, handler, modern=modern)
@@ -337,15 +343,32 @@ class HttpLink:
             self.loop.call_soon(exchange.lose, error, False)
             return exchange
         try:
-            encoded = self._headers(method, params, headers) if modern else self._base
+            lead = self._lead(method, named, params, headers) if modern else self._posting(self._base)
         except (EarnestError, ValueError) as reason:
             # A name or URI that no header can carry: nothing was sent.
             error = reason if isinstance(reason, EarnestError) else self.error("E1239", f"cannot be told: {reason}")
             self.loop.call_soon(exchange.lose, error, False)
             return exchange
         self._exchanges.add(exchange)
-        exchange.handle = self._post(encoded, envelope.request(token, method, params), exchange)
+        body = envelope.request(token, method, params)
+        exchange.handle = self._pool.send(lead, body, exchange, max_body=_NO_LIMIT)
         return exchange
+
+    def _lead(self, method: str, named: str, params: bytes, headers: tuple[tuple[str, str], ...]) -> Lead:
+        """The head of a modern request up to its length; calls of one object share theirs."""
+        if headers or not named:
+            return self._posting(self._headers(method, params, headers))
+        key = (method, named)
+        known = self._leads.get(key)
+        if known is None:
+            known = self._posting(self._headers(method, params))
+            if len(self._leads) >= _LEADS:
+                self._leads.clear()
+            self._leads[key] = known
+        return known
+
+    def _posting(self, headers: bytes) -> Lead:
+        return self._pool.lead(self._origin, "POST", self._target, headers)
 
     def _headers(self, method: str, params: bytes, headers: tuple[tuple[str, str], ...] = ()) -> bytes:
         row = lookup(method, "modern")
@@ -354,7 +377,7 @@ class HttpLink:
         return self._base + fields(generate(row, method, parts, version, forward=parameters(headers)))
 
     def _post(self, headers: bytes, body: bytes, handler: ResponseHandler) -> Handle:
-        return self._pool.request(self._origin, "POST", self._target, headers, body, handler, max_body=_NO_LIMIT)
+        return self._pool.send(self._posting(headers), body, handler, max_body=_NO_LIMIT)
 
     async def ask(self, method: str, params: bytes = b"{}", timeout: float = 30.0) -> Reply:
         if self.legacy_sse is not None:

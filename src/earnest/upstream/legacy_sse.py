@@ -249,6 +249,7 @@ class LegacySseLink:
         *,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> Exchange:
         token = b"%d" % (self.reserve() if id is None else id)
         exchange = _Exchange(self, token, handler)

@@ -405,6 +405,7 @@ class StdioLink:
         *,
         id: int | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
     ) -> Exchange:
         token = b"%d" % (self.reserve() if id is None else id)
         exchange = _Exchange(self, token, handler)
