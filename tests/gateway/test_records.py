@@ -1,11 +1,16 @@
 """Each call leaves a decision, written before the call goes out, and one outcome; no call is sent twice."""
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from earnest.core.errors import EarnestError
 from earnest.core.receipt import Decision, Outcome
+from earnest.gateway.app import SIGNING_KEYS, App
+from earnest.store.read import verify_all
+from earnest.store.sqlite import open_store
 from gateway.harness import Arrived, ScriptedServer, bench, reads, settle, tool, until
 
 DISK = EarnestError("E1410", "the disk is full")
@@ -208,3 +213,22 @@ async def test_a_failure_of_earnests_own_is_answered_and_leaves_nothing_behind(
             assert len(server.calls) == calls and not b.app.gateway.relays
             await until(lambda: b._failures)
             b._failures.clear()
+
+
+async def test_receipts_of_a_daemon_that_ended_at_once_can_be_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its key was still being loaded when its last checkpoint was signed."""
+
+    async def never(app: App) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(App, "_load_key", never)
+    s = ScriptedServer("s", [reads("read")])
+    async with bench(tmp_path, monkeypatch, s, trust={"s": "trusted"}) as b:
+        client = await b.client()
+        await client.call("read").said()
+        instance = b.app.ctx.instance
+    store = open_store(f"{instance}/store.db", read_only=True)
+    keys = json.loads(store.meta(SIGNING_KEYS) or "[]")
+    store.close()
+    (report,) = verify_all(f"{instance}/receipts", (), keys)
+    assert report.intact and report.covered == report.seq > 0

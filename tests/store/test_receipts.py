@@ -253,6 +253,24 @@ def test_the_key_is_made_once_and_is_private(tmp_path: Path, signer: Signer) -> 
     assert caught.value.code == "E1413"
 
 
+def test_a_key_is_published_once_and_before_it_signs(tmp_path: Path) -> None:
+    keys: list[dict[str, str]] = []
+    signer = Signer(str(tmp_path / "signing.key"), keys.append)
+    assert not keys
+    for _ in range(2):
+        assert check(signer.sign(b"x"), keys) == b"x"
+        signer.publish()
+    assert keys == [signer.public]
+
+
+def test_a_key_that_cannot_be_published_signs_nothing(folder: str, tmp_path: Path) -> None:
+    def full(key: dict[str, str]) -> None:
+        raise EarnestError("E1404", "the disk is full")
+
+    write(folder, decision("a"), signer=Signer(str(tmp_path / "signing.key"), full))
+    assert list(receipts(folder)) and not os.path.exists(segments.checkpoints(folder, "w"))
+
+
 def test_nothing_is_signed_before_the_first_checkpoint(folder: str, tmp_path: Path) -> None:
     log = opened(folder, signer=Signer(str(tmp_path / "later.key")))
     assert not (tmp_path / "later.key").exists()

@@ -85,7 +85,7 @@ class App:
         self.found: dict[str, World] = {}
         self._overlays: dict[str, tuple[str, overlays.Overlay]] = {}
         settings = self.world.settings
-        self.signer = Signer(f"{ctx.instance}/signing.key")
+        self.signer = Signer(f"{ctx.instance}/signing.key", self._publish)
         self.receipts = ReceiptLog(
             f"{ctx.instance}/receipts",
             WRITER,
@@ -158,13 +158,16 @@ class App:
             log=log,
         )
         self.gateway.start()
-        self.gateway.spawn(self._publish_key())
+        self.gateway.spawn(self._load_key())
         self._housekeeper = loop.call_later(60, self._keep_house)
 
-    async def _publish_key(self) -> None:
-        """The public half of the signing key goes into the store, so that receipts can be verified by whoever reads both. The
-        library behind it takes a while to load: in a thread, once the daemon serves."""
-        public = await asyncio.get_running_loop().run_in_executor(None, lambda: self.signer.public)
+    async def _load_key(self) -> None:
+        """The library behind the signing key takes a while to load: in a thread, once the daemon serves."""
+        await asyncio.get_running_loop().run_in_executor(None, lambda: self.signer.public)
+        self.signer.publish()
+
+    def _publish(self, public: dict[str, str]) -> None:
+        """The public half of the signing key goes into the store, so that receipts can be verified by whoever reads both."""
         known = msgspec.json.decode(self.store.meta(SIGNING_KEYS) or "[]", type=list[dict[str, str]])
         if public not in known:
             self.store.set_meta(SIGNING_KEYS, msgspec.json.encode([*known, public]).decode())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -18,9 +18,11 @@ _ALGORITHM: Final = "Ed25519"
 class Signer:
     """A private key in a file. Nothing is read, made or imported before it is first needed."""
 
-    def __init__(self, path: str) -> None:
-        """The key in the file `path`, which is made when there is none."""
+    def __init__(self, path: str, publish: Callable[[dict[str, str]], None] | None = None) -> None:
+        """The key in the file `path`, which is made when there is none. `publish` takes the public key to where
+        it is looked for by who verifies; what it raises, `publish` and `sign` raise."""
         self.path = path
+        self._publish = publish
 
     @cached_property
     def _key(self) -> Any:
@@ -57,10 +59,18 @@ class Signer:
         """The thumbprint of the key (RFC 7638). Raises E1413."""
         return str(self._key.thumbprint())
 
+    def publish(self) -> None:
+        """Publish the public key, once. Raises E1413."""
+        if self._publish is not None:
+            self._publish(self.public)
+            self._publish = None
+
     def sign(self, payload: bytes) -> str:
-        """`payload` signed, as JWS compact. Raises E1413."""
+        """`payload` signed, as JWS compact. Nothing is signed by a key that was not published: to who verifies it
+        would look like a forgery. Raises E1413."""
         from joserfc import jws
 
+        self.publish()
         header = {"alg": _ALGORITHM, "kid": self.kid}
         return jws.serialize_compact(header, payload, self._key, algorithms=[_ALGORITHM])
 
