@@ -191,11 +191,27 @@ class _Judge:
         elif call.intent.reading and not call.destructive and not call.can_exfiltrate:
             if not named(call.intent, wishes):
                 yield Objection("", "", None, None, f"the user's own words do not speak of what {call.tool} reads")
+        elif call.intent.implied and (spelled := self._spelled_out()) is not None:
+            # A command is asked for where it stands: "what does `x` do?" beside "run" asks for nothing.
+            if not spelled:
+                yield Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
         elif asked(call.intent, wishes) or (asked(call.intent, wishes, anywhere=True) and self._thing_named()):
             return
         elif call.destructive or call.intent.binding or not any(wish.delegated for wish in wishes):
             # "Do what the mail says" leaves the verb open, but not to destroy, and not to commit the user; and not the values.
             yield Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
+
+    def _spelled_out(self) -> bool | None:
+        """Whether each text that steers the call stands in a sentence of the user's with the tool's verb; None if it has no text."""
+        intent, found = self.call.intent, None
+        for path, value in leaves(self.call.arguments):
+            run = {token.key for token in tokens(value) if token.key != "."} if isinstance(value, str) else set()
+            if not run or self.call.roles.of(path) == _CONTENT:
+                continue
+            if not any(run <= wish.keys and intent.verbs & wish.verbs for wish in self.ledger.wishes):
+                return False
+            found = True
+        return found
 
     def _thing_named(self) -> bool:
         """Whether every destination and selector of the call is in the user's own words, and there is one."""

@@ -244,19 +244,21 @@ class Reader:
             words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
             no = [at for _, at in self._negations.find(sentence, words)]
             verbs = frozenset(concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no))
-            kinds = {token.key[0] for token in tokens(sentence, self.calendar)}
+            keys = frozenset(token.key for token in tokens(sentence, self.calendar))
+            kinds = {key[0] for key in keys}
             dated = "d" in kinds
             objects = frozenset(concept for concept, _ in self._objects.find(sentence, words)) | {
                 concept for kind in kinds for concept in _KINDS.get(kind, ())
             }
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
             delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
-            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated, dated))
+            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated, dated, keys))
         return found
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """One sentence: concepts it names, and its words."""
+    """One sentence: concepts it names, its words, whether it asks for a number to be worked out, leaves the verb to a
+    text, names a day; and the keys of its values."""
 
     verbs: frozenset[str]
     objects: frozenset[str]
@@ -264,6 +266,7 @@ class Wish(msgspec.Struct, frozen=True):
     computed: bool = False
     delegated: bool = False
     dated: bool = False
+    keys: frozenset[str] = frozenset()
 
 
 def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False) -> bool:
