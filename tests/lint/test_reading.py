@@ -51,6 +51,12 @@ def test_one_tool_a_file_makes_the_folder_a_server(tmp_path):
     assert server.name == "thing" and [tool.name for tool in server.tools] == ["a", "b"]
 
 
+def test_a_server_of_one_tool_is_a_server(tmp_path):
+    for name in ("fetch", "clock"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"server": name, "tools": [TOOL | {"name": name}]}))
+    assert sorted(server.name for server in read_path(tmp_path)) == ["clock", "fetch"]
+
+
 def test_two_recordings_of_one_server_are_compared(tmp_path):
     for day, text in (("2026-01-01", "Get the time"), ("2026-02-01", "Get the time, or else")):
         (tmp_path / f"{day}.json").write_text(

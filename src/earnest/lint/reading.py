@@ -23,10 +23,7 @@ MAX_BYTES: Final = 256 << 20
 
 def read_bytes(data: bytes, name: str, source: str = "") -> list[Server]:
     """The servers in recorded data; `name` is for one that does not say its own. Raises E1020 for what holds no tools."""
-    try:
-        values = [msgspec.json.decode(data)]
-    except msgspec.MsgspecError as error:
-        values = _lines(data, source or name, error)
+    values = _decoded(data, source or name)
     servers: list[Server] = []
     for value in values:
         servers += _servers(value, name, source)
@@ -48,12 +45,14 @@ def read_path(path: Path) -> list[Server]:
     single: dict[Path, list[Server]] = {}
     for file in sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file()):
         try:
-            found = read_bytes(_load(file), file.stem, str(file))
+            data = _load(file)
+            found = read_bytes(data, file.stem, str(file))
+            alone = len(found) == 1 and _is_tool(_decoded(data, str(file))[0])
         except EarnestError as error:
             if error.code != "E1020":
                 raise
             continue  # something else that lies in the folder
-        if len(found) == 1 and len(found[0].tools) == 1 and found[0].name in (file.stem, found[0].tools[0].name):
+        if alone:
             single.setdefault(file.parent, []).append(found[0])
         else:
             servers += found
@@ -91,6 +90,13 @@ def _load(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise EarnestError("E1019", f"{path}: {error.strerror}") from None
+
+
+def _decoded(data: bytes, source: str) -> list[Any]:
+    try:
+        return [msgspec.json.decode(data)]
+    except msgspec.MsgspecError as error:
+        return _lines(data, source, error)
 
 
 def _lines(data: bytes, source: str, error: Exception) -> list[Any]:
