@@ -32,9 +32,8 @@ def main(paths: list[str]) -> int:
     end = time.process_time()
     tools = sum(len(server.tools) for server in servers)
     print(f"{len(servers)} servers, {tools} tools, {findings} findings")
-    print(
-        f"reading {read - start:.2f} s, audits {end - read:.2f} s, all {end - start:.2f} s of CPU; {tools / (end - start):.0f} tools a second"
-    )
+    spent_s = f"reading {read - start:.2f} s, audits {end - read:.2f} s, all {end - start:.2f} s of CPU"
+    print(f"{spent_s}; {tools / (end - start):.0f} tools a second")
     for name, seconds in spent.most_common(5):
         print(f"  {name:<24}{seconds:>7.2f} s")
     return int(end - start > LIMIT_S)
