@@ -65,20 +65,23 @@ async def test_a_secret_of_a_server_is_nowhere_but_in_the_server(rig: Rig, tmp_p
     secret_file = tmp_path / "secret.txt"
     secret_file.write_text(SECRET + "-file\n")
     rig.env["TOKEN_OF_NOTES"] = SECRET + "-env"
-    calls = {"boom": [{"stderr": "starting\n"}, {"exit": 3}]}
+    told = {"content": [{"type": "text", "text": f"I was given {SECRET}-env and {SECRET}-file"}]}
+    calls = {"boom": [{"stderr": "starting\n"}, {"exit": 3}], "tell": [{"result": told}]}
     record = rig.server(
         "notes",
-        {"tools": [tool("peek", **READ), tool("boom", **READ), tool("wipe")], "calls": calls},
+        {"tools": [tool("peek", **READ), tool("tell", **READ), tool("boom", **READ), tool("wipe")], "calls": calls},
         trust="trusted",
         more=f'env = {{ A = "${{env:TOKEN_OF_NOTES}}", B = "${{file:{secret_file}}}", C = "{SECRET}-plain" }}\n',
     )
     client = await rig.stdio("notes")
     assert not refused(await client.call("peek"))
+    assert not refused(await client.call("tell"))
     assert refused(await client.call("boom"))
     assert refused(await client.call("wipe"))
     started = record.events("start")[0]["env"]
     assert {started["A"], started["B"].strip(), started["C"]} == {SECRET + "-env", SECRET + "-file", SECRET + "-plain"}
-    said = [b"".join(client.lines), client.stderr]
+    said = [b"".join(line for line in client.lines if b"I was given" not in line), client.stderr]
+    assert any(SECRET.encode() in line for line in client.lines), "the server told its client, which is theirs to settle"
     for op in ("status", "tools", "conversations", "approvals", "labels", "pins"):
         said.append(json.dumps(await rig.person(op)).encode())
     said.append(json.dumps(await rig.person("trust-preview", server="notes")).encode())

@@ -103,7 +103,7 @@ def test_a_secret_within_another_leaves_nothing_behind(folder: str) -> None:
     ],
 )
 def test_what_looks_like_a_key_is_taken_out(folder: str, text: str) -> None:
-    _, name = keep(folder, f'{{"a":"{text}","b":1}}'.encode(), patterns=[r"\d{4}-\d\d"])
+    _, name = keep(folder, f'{{"a":"{text}","b":1}}'.encode(), redact=[r"\d{4}-\d\d"])
     found = find(folder, name)
     assert found is not None and found.redacted == 1
     assert (
@@ -121,6 +121,26 @@ def test_members_that_hold_secrets_are_taken_out(folder: str) -> None:
     assert json.loads(found.text) == {**gone, "user": "me"} and found.redacted == 3
 
 
+def test_members_the_operator_named_are_taken_out_wherever_they_stand(folder: str) -> None:
+    data = b'{"SSN":123,"note":"ssn","rows":[{"ssn":{"a":[1]}, "n":1.50}]}'
+    _, name = keep(folder, data, redact=["ssn"])
+    found = find(folder, name)
+    assert found is not None and found.redacted == 2
+    assert found.text == f'{{"SSN":"{REDACTED}","note":"ssn","rows":[{{"ssn":"{REDACTED}","n":1.50}}]}}'
+    _, words = keep(folder, b"the ssn of nobody", redact=["ssn"])
+    assert (said := find(folder, words)) is not None and said.text == "the ssn of nobody"
+
+
+def test_a_secret_that_is_known_later_is_not_written_from_then_on(folder: str) -> None:
+    secrets: set[str] = set()
+    payloads, _ = keep(folder, b'"before"', secrets=secrets)
+    secrets.add("s3cret-value")
+    data = b'"it is s3cret-value"'
+    payloads.keep("result", "ab" * 32, data)
+    payloads.flush()
+    assert (found := find(folder, "ab" * 32)) is not None and found.text == f'"it is {REDACTED}"'
+
+
 def test_a_payload_too_long_is_left_out_and_said_so(folder: str) -> None:
     _, name = keep(folder, b"x" * 101, limit_bytes=100)
     found = find(folder, name)
@@ -133,7 +153,7 @@ def test_a_payload_too_long_is_left_out_and_said_so(folder: str) -> None:
 
 def test_a_pattern_that_is_none_is_an_error(folder: str) -> None:
     with pytest.raises(EarnestError) as caught:
-        Payloads(folder, "w", Clock(), patterns=["(a"])
+        Payloads(folder, "w", Clock(), redact=["(a"])
     assert caught.value.code == "E1414"
 
 

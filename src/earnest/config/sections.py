@@ -127,8 +127,8 @@ class Listen(msgspec.Struct, frozen=True):
 
 
 class Receipts(msgspec.Struct, frozen=True):
-    """`strict` waits for the disk before a call goes out; `redact` are names of arguments whose values are
-    not kept."""
+    """`strict` waits for the disk before a call goes out; `redact` are names of members whose values
+    are not kept, or regular expressions of text that is not."""
 
     strict: bool = False
     payloads: bool = True

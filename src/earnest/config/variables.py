@@ -30,12 +30,14 @@ Keyring = Callable[[str, str], str | None]
 
 
 class Secret:
-    """A value that is never printed. Equal by value; not ordered, not serialisable, not picklable."""
+    """A value that is never printed. Equal by value; not ordered, not serialisable, not picklable. `looked_up`: the references
+    in it with what they led to."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "looked_up")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, looked_up: tuple[tuple[Reference, str], ...] = ()) -> None:
         self._value = value
+        self.looked_up = looked_up
 
     def reveal(self) -> str:
         """The value itself, for the one place that needs it."""
@@ -112,9 +114,9 @@ class Template:
         first needed. Raises E1007 (nothing there), E1008 (a file with wrong modes), E1009 (no keyring),
         each naming variable and field.
         """
-        return Secret(
-            "".join(part if isinstance(part, str) else self._look_up(part, env, base, keyring) for part in self.parts)
-        )
+        values = [part if isinstance(part, str) else self._look_up(part, env, base, keyring) for part in self.parts]
+        found = zip(self.parts, values, strict=True)
+        return Secret("".join(values), tuple((part, value) for part, value in found if isinstance(part, Reference)))
 
     def _look_up(self, reference: Reference, env: Mapping[str, str], base: str, keyring: Keyring | None) -> str:
         if reference.kind == "env":

@@ -72,6 +72,7 @@ class App:
         self.new_id = ids.new
         self.store = open_store(f"{ctx.instance}/store.db")
         self.packs = load_packs(built_in())
+        secrets_given: set[str] = set()  # grows as servers are known; never written to payloads
         self.worlds = Worlds(
             path=ctx.config,
             named=ctx.named,
@@ -80,6 +81,7 @@ class App:
             packs=self.packs,
             wall=self.wall,
             log=ctx.log.info,
+            hidden=secrets_given,
         )
         self.world = self.worlds.operator()
         self.found: dict[str, World] = {}
@@ -101,7 +103,8 @@ class App:
             time.time,
             enabled=settings.receipts.payloads,
             days=max(1, int(settings.receipts.payload_days)),
-            patterns=settings.receipts.redact,
+            redact=settings.receipts.redact,
+            secrets=secrets_given,
         )
         self.records = Records(self.receipts, self.payloads, time.time)
         self.conversations = Conversations(KeptLabels(self.store), time.time)

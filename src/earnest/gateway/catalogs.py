@@ -22,7 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
-from earnest.gateway.launch import launch_of, settings_beyond, shown
+from earnest.gateway.launch import brought, launch_of, settings_beyond, shown
 from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refiner, Server, Tool, Words, stricter
@@ -64,8 +64,10 @@ class Catalogs:
         secrets: Mapping[str, str],
         wall: Callable[[], float],
         log: Callable[[str], None],
+        hidden: set[str] | None = None,
     ) -> None:
-        """`env`: what configured servers inherit. `secrets`: what `${env:X}` in the configuration refers to."""
+        """`env`: what configured servers inherit. `secrets`: what `${env:X}` in the configuration refers to. `hidden` gets the
+        secrets that servers are given."""
         self.settings = settings
         self._store = store
         self._packs = packs
@@ -73,6 +75,7 @@ class Catalogs:
         self._secrets = secrets
         self._wall = wall
         self._log = log
+        self._hidden = hidden if hidden is not None else set()
         self._pins = KeptPins(store)
         self._configured: dict[str, _Entry] = {}
         self._own: dict[tuple[str, str], _Entry] = {}
@@ -114,6 +117,7 @@ class Catalogs:
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
         _refuse_contained(settings)
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
+        self._hidden |= found.secrets
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
             identity = identities.of_url(found.url)
@@ -130,10 +134,9 @@ class Catalogs:
         too. Raises E12xx where the command is none."""
         settings = self.settings.servers.get(name) or ServerSettings(name=name)
         _refuse_contained(settings)
-        base = self.settings.folder or "."
-        added = {key: t.resolve(self._secrets, base=base).reveal() for key, t in settings.env.items()}
+        launch = brought(argv, cwd, settings, folder=self.settings.folder, env=env, secrets=self._secrets)
+        self._hidden |= launch.secrets
         identity = identities.of_command(argv, env, cwd)
-        launch = Launch(argv=tuple(argv), env={**env, **added}, cwd=cwd)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         key = (name, identity.key)
         entry = self._own.get(key)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from earnest.config.sections import ServerSettings
+from earnest.config.variables import Secret
 from earnest.gateway.served import Launch
 
 _INHERITED: Final = frozenset(
@@ -28,6 +30,12 @@ _LOGIN: Final = frozenset(
 )  # fmt: skip
 
 
+_SECRET: Final = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|(?:API|ACCESS|AUTH|PRIVATE)?KEY|CREDENTIALS?)(?:_|$)", re.IGNORECASE
+)
+"""Names of variables whose values are secrets."""
+
+
 def inherited(env: Mapping[str, str]) -> dict[str, str]:
     """What a configured server gets of the environment: what programs need to find their way, and no secrets. More by `env`."""
     return {name: value for name, value in env.items() if name in _INHERITED or name.startswith("LC_")}
@@ -47,17 +55,46 @@ def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], 
     """
     base = folder or "."
     if settings.url is not None:
+        url = settings.url.resolve(secrets, base=base)
+        headers = {key: t.resolve(secrets, base=base) for key, t in settings.headers.items()}
         return Launch(
-            url=settings.url.resolve(secrets, base=base).reveal(),
-            headers={key: t.resolve(secrets, base=base).reveal() for key, t in settings.headers.items()},
+            url=url.reveal(),
+            headers={key: value.reveal() for key, value in headers.items()},
             ca=settings.ca,
             client_cert=settings.client_cert,
             client_key=settings.client_key,
+            # A header's value is a secret also where it is written out, without the word (`Bearer`) before it.
+            secrets=_looked_up((url, *headers.values())) | {value.reveal().rpartition(" ")[2] for value in headers.values()},
         )
-    added = {key: t.resolve(secrets, base=base).reveal() for key, t in settings.env.items()}
-    argv = tuple(t.resolve(secrets, base=base).reveal() for t in settings.command)
+    added = {key: t.resolve(secrets, base=base) for key, t in settings.env.items()}
+    argv = [t.resolve(secrets, base=base) for t in settings.command]
     cwd = settings.cwd.resolve(secrets, base=base).reveal() if settings.cwd is not None else None
-    return Launch(argv=argv, env={**env, **added}, cwd=cwd or env.get("HOME") or "/")
+    return Launch(
+        argv=tuple(word.reveal() for word in argv),
+        env={**env, **{key: value.reveal() for key, value in added.items()}},
+        cwd=cwd or env.get("HOME") or "/",
+        secrets=_looked_up((*added.values(), *argv)) | _named_secret({key: value.reveal() for key, value in added.items()}),
+    )
+
+
+def brought(
+    argv: Sequence[str], cwd: str, settings: ServerSettings, *, folder: str, env: Mapping[str, str], secrets: Mapping[str, str]
+) -> Launch:
+    """The launch of a server that a client brings: `env` is the client's own, and what the operator's settings for the name add
+    goes over it. Raises as `launch_of`."""
+    added = {key: t.resolve(secrets, base=folder or ".") for key, t in settings.env.items()}
+    whole = {**env, **{key: value.reveal() for key, value in added.items()}}
+    return Launch(argv=tuple(argv), env=whole, cwd=cwd, secrets=_looked_up(added.values()) | _named_secret(whole))
+
+
+def _looked_up(values: Iterable[Secret]) -> frozenset[str]:
+    """What references led to, but for variables that every program has (a home folder is no secret)."""
+    found = (pair for value in values for pair in value.looked_up)
+    return frozenset(value for ref, value in found if ref.kind != "env" or not inherited({ref.name: value}))
+
+
+def _named_secret(env: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(value for name, value in env.items() if _SECRET.search(name))
 
 
 def shown(settings: ServerSettings) -> str:

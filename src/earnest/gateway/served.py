@@ -21,6 +21,8 @@ class Launch(msgspec.Struct, frozen=True):
     ca: str = ""
     client_cert: str = ""
     client_key: str = ""
+    secrets: frozenset[str] = frozenset()
+    """Of all these the values that must not be written down where calls are kept."""
 
 
 class Served:

@@ -45,7 +45,9 @@ class Worlds:
         packs: Sequence[Pack],
         wall: Callable[[], float],
         log: Callable[[str], None],
+        hidden: set[str],
     ) -> None:
+        """`hidden` gets the secrets that servers are given."""
         self._path = path
         self._named = named
         self._env = dict(env)
@@ -53,6 +55,7 @@ class Worlds:
         self._packs = packs
         self._wall = wall
         self._log = log
+        self._hidden = hidden
 
     def offer(self, env: Mapping[str, str], *, person: bool) -> bool:
         """Take what a caller's environment has and the daemon's has not: the daemon may have been started by a client that knows
@@ -98,6 +101,7 @@ class Worlds:
             secrets=self._env,
             wall=self._wall,
             log=self._log,
+            hidden=self._hidden,
         )
         catalogs.load()
         return World(settings, Compiled(document.policy), catalogs, sha256)

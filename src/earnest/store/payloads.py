@@ -2,8 +2,9 @@
 
 Receipts carry digests and never text, so that they can be kept for years and shown to auditors; what was
 said stands here, in one file a day and writer, and a day's file goes whole when its time is over. Before
-anything is written, the secrets that earnest itself hands to servers are taken out, and what the operator's
-patterns find. A text that was changed so says that it was: its digest is that of the original.
+anything is written, the secrets that earnest itself hands to servers are taken out, the values of members
+that the operator named, and what the operator's patterns find. A text that was changed so says that it was:
+its digest is that of the original.
 
 Nothing here may stop a call: a failure is kept in `problem`, told by `earnest doctor`, and the payload is
 lost.
@@ -14,12 +15,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 import msgspec
 
+from earnest.core.canonical import build, members
 from earnest.core.errors import EarnestError
 
 KEEP_DAYS: Final = 7
@@ -44,6 +46,8 @@ _MEMBERS: Final = re.compile(
 """Members whose name says that their value is a secret. The first group stays."""
 
 _SHORTEST_SECRET: Final = 6
+_PLAIN: Final = re.compile(r"[\w-]+")
+"""What is the name of a member, and no pattern."""
 _NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.[A-Za-z0-9-]{1,64}\.jsonl")
 
 
@@ -70,27 +74,29 @@ class Payloads:
         *,
         enabled: bool = True,
         days: int = KEEP_DAYS,
-        patterns: Sequence[str] = (),
-        secrets: Sequence[str] = (),
+        redact: Sequence[str] = (),
+        secrets: Collection[str] = (),
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """`days`: how long a payload is kept. `patterns`: regular expressions of the operator's, beside
-        `PATTERNS`. `secrets`: values that must never be written. Raises E1414 for a pattern that is
-        none."""
+        """`days`: how long a payload is kept. `redact`: names of members whose values are not kept, or
+        regular expressions beside `PATTERNS`. `secrets`: values that must never be written; what is added to it
+        later counts too. Raises E1414 for a pattern that is none."""
         self.folder, self.writer, self.enabled, self.days = folder, writer, enabled, days
         self._clock, self._limit = clock, limit_bytes
         self._held: list[bytes] = []
         self._seen: set[str] = set()
         self._day = ""
         self.problem: EarnestError | None = None
-        self._patterns = [_compile(text) for text in (*PATTERNS, *patterns)]
-        self.hide(secrets)
+        self._patterns = [_compile(text) for text in (*PATTERNS, *(one for one in redact if not _PLAIN.fullmatch(one)))]
+        self._named = frozenset(one.casefold() for one in redact if _PLAIN.fullmatch(one))
+        self._given = secrets
+        self._look_for()
 
-    def hide(self, secrets: Sequence[str]) -> None:
-        """The values that must never be written, in place of those before. Shorter ones than six characters
-        would take out half of every text and are not looked for."""
+    def _look_for(self) -> None:
+        """Shorter secrets than six characters would take out half of every text and are not looked for."""
+        self._known = len(self._given)
         forms = set()
-        for secret in secrets:
+        for secret in self._given:
             if len(secret) >= _SHORTEST_SECRET:
                 forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
@@ -113,13 +119,25 @@ class Payloads:
 
     def redact(self, text: str) -> tuple[str, int]:
         """`text` without secrets and what patterns find, and how many places were taken out."""
+        if len(self._given) != self._known:
+            self._look_for()
         count = 0
+        if self._named:
+            text, count = self._unnamed(text)
         for pattern in (*((self._secrets,) if self._secrets else ()), *self._patterns):
             text, found = pattern.subn(REDACTED, text)
             count += found
         text, found = _MEMBERS.subn(rf"\1{REDACTED}", text)
         count += found
         return text, count
+
+    def _unnamed(self, text: str) -> tuple[str, int]:
+        """JSON text without the values of members that the operator named, the rest as it stood."""
+        try:
+            raw, count = _without(text.encode("utf-8"), self._named)
+        except (EarnestError, msgspec.MsgspecError, UnicodeEncodeError):
+            return text, 0  # no JSON, so it has no members
+        return (raw.decode("utf-8"), count) if count else (text, 0)
 
     def flush(self) -> None:
         """Write what was kept, in one write."""
@@ -193,6 +211,24 @@ def _files(folder: str) -> list[tuple[str, str]]:
     except FileNotFoundError:
         return []
     return sorted((name, found[1]) for name in names if (found := _NAME.fullmatch(name)))
+
+
+def _without(raw: bytes, names: frozenset[str]) -> tuple[bytes, int]:
+    count = 0
+    if raw[:1] == b"{":
+        seen = members(raw)
+        for name, value in seen.items():
+            if name.casefold() in names:
+                seen[name], found = b'"%b"' % REDACTED.encode(), 1
+            else:
+                seen[name], found = _without(value, names)
+            count += found
+        return build(seen) if count else raw, count
+    if raw[:1] == b"[":
+        items = [_without(bytes(item), names) for item in msgspec.json.decode(raw, type=list[msgspec.Raw])]
+        count = sum(found for _, found in items)
+        return b"[%b]" % b",".join(item for item, _ in items) if count else raw, count
+    return raw, 0
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
