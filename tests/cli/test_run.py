@@ -90,7 +90,7 @@ def test_a_port_in_use_is_one_message_and_nothing_is_left(cli, home):
 
 def test_a_running_daemon_with_another_address_is_told_not_replaced(demo, cli):
     said = cli("run", "--config", demo.ready["config"], "--port", "1")
-    assert said.code == 2 and "E1012" in said.err and demo.ready["address"] in said.err
+    assert said.code == 2 and "E1541" in said.err and demo.ready["address"] in said.err
     assert not demo.client().call("file-ops", "list", {}).is_error
 
 

@@ -213,7 +213,7 @@ def test_two_packs_for_one_server_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").write_bytes(minimal(packages=["npm:a"]))
     with pytest.raises(EarnestError) as error:
         load_packs(tmp_path)
-    assert error.value.code == "E1008" and "a.toml" in error.value.message and "b.toml" in error.value.message
+    assert error.value.code == "E1026" and "a.toml" in error.value.message and "b.toml" in error.value.message
 
 
 # --- the format

@@ -108,8 +108,8 @@ def built_in() -> Path:
 def load_packs(folder: Path) -> tuple[Pack, ...]:
     """All packs of a folder, in the order of their names.
 
-    Raises `EarnestError`: E1002 not TOML, E1003 unknown key, E1004 wrong type, E1005 wrong value, E1008 two packs for one
-    server, E1009 unreadable; each names file and line.
+    Raises `EarnestError`: E1002 not TOML, E1003 unknown key, E1004 wrong type, E1005 wrong value, E1009 unreadable, E1026 two
+    packs for one server; each names file and line.
     """
     packs: list[Pack] = []
     for path in sorted(folder.glob("*.toml")):
@@ -121,7 +121,7 @@ def load_packs(folder: Path) -> tuple[Pack, ...]:
         for other in packs:
             both = sorted({*pack.packages, *pack.addresses} & {*other.packages, *other.addresses})
             if both:
-                raise EarnestError("E1008", f"{path}: {both[0]} already has a pack, {other.path}", "keep one of the two")
+                raise EarnestError("E1026", f"{path}: {both[0]} already has a pack, {other.path}", "keep one of the two")
         packs.append(pack)
     return tuple(packs)
 

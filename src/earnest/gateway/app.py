@@ -288,7 +288,7 @@ class App:
     # clients over HTTP
 
     async def listen(self, host: str | None, port: int | None) -> str:
-        """Open the HTTP listener, or find it open; returns its address. Raises E1540 (port in use) and E1012 (another
+        """Open the HTTP listener, or find it open; returns its address. Raises E1540 (port in use) and E1541 (another
         address)."""
         settings = self.world.settings.listen
         wanted = (host or settings.host, settings.port if port is None else port)
@@ -317,7 +317,7 @@ class App:
         bound = self.listener.address
         address = f"http://{bound[0]}:{bound[1]}"
         if port not in (None, 0, bound[1]) or host not in (None, self._host, bound[0]):
-            raise EarnestError("E1012", f"the daemon already listens at {address}", "`earnest stop` ends it.")
+            raise EarnestError("E1541", f"the daemon already listens at {address}", "`earnest stop` ends it.")
         return address
 
     async def unlisten(self) -> None:

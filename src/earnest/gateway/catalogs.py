@@ -363,7 +363,7 @@ def _kept(entry: _Entry) -> str:
 def _refuse_contained(settings: ServerSettings) -> None:
     if settings.contain:
         raise EarnestError(
-            "E1014",
+            "E1028",
             f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
             "Remove `contain`, or leave the server out: it is not started without what was asked for.",
         )

@@ -144,7 +144,7 @@ async def _pages(session: Session, served: Served, method: str) -> list[bytes]:
     # Not `ready`: a server whose tools just changed has its resources and prompts as before.
     link = session.gateway.links.ready(session.gateway.owner_of(session, served))
     if link is None:
-        raise EarnestError("E1209", f"{served.name} ended before it could be asked for {method}", "Ask again.", exit_code=3)
+        raise EarnestError("E1204", f"{served.name} ended before it could be asked for {method}", "Ask again.", exit_code=3)
     if _NEEDS[method] not in link.hello.capabilities:
         return []
     patience = served.timeout if session.route.kind == "server" else min(PATIENCE_S, served.timeout)

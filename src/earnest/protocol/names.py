@@ -146,7 +146,7 @@ def resources(servers: Iterable[str], uris: Iterable[tuple[str, str]], templates
     names = frozenset(servers)
     for name in names:
         if "/" in name or not name:
-            raise EarnestError("E1003", f"server name {name!r} must not be empty or hold '/'")
+            raise EarnestError("E1006", f"server name {name!r} must not be empty or hold '/'")
     owners: dict[str, set[str]] = {}
     for server, uri in uris:
         owners.setdefault(uri, set()).add(server)
