@@ -6,8 +6,7 @@ right if the truth is known and is not what a reader of the annotations conclude
 counts as wrong. A tool is mis-annotated in a hint if the truth is known, means something (no `destructive` or `idempotent` of
 a reader) and is not the effective value.
 
-The sample was labelled by the people who wrote the lexicon, before they wrote it, and the lexicon was then improved on what it
-showed: figures of development, not of a blind test.
+docs/lint.md says how the samples were drawn, and what their figures are worth.
 """
 
 from __future__ import annotations

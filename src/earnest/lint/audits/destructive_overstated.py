@@ -10,6 +10,8 @@ from earnest.lint.evidence import Seen
 
 _ADDS: Final = frozenset(("create", "add", "insert", "append", "schedule", "duplicate", "copy", "book", "register"))
 
+_PLAINLY: Final = frozenset(("create", "add", "insert", "append"))
+
 
 def _check(seen: Seen) -> Iterator[Note]:
     for tool, evidence in seen.tools:
@@ -19,13 +21,20 @@ def _check(seen: Seen) -> Iterator[Note]:
             continue
         first = evidence.text.first
         if (
-            first
-            and all(act.kind == "create" and act.verb in _ADDS for act in first)
-            and all(a.kind == "create" for a in evidence.writes)
+            not first
+            or any(act.kind != "create" or act.verb not in _ADDS for act in first)
+            or any(a.kind != "create" for a in evidence.writes)
         ):
-            yield Note(
-                f"is marked destructive, but only adds ({first[0].text!r})", tool, "destructive", "destructiveHint: false"
-            )
+            continue
+        plain = len(first) == 1 and first[0].sure == "high" and first[0].verb in _PLAINLY and not evidence.lasting
+        agrees = evidence.named is not None and evidence.named.kind == "create"
+        yield Note(
+            f"is marked destructive, but only adds ({first[0].text!r})",
+            tool,
+            "destructive",
+            "destructiveHint: false",
+            confidence="high" if plain and agrees else "medium",
+        )
 
 
 AUDIT = Audit(
