@@ -149,3 +149,18 @@ def test_effective_is_own_above_and_below(events: list[tuple[Key, int, bool]], p
         if key[:shorter] == probe[:shorter]:
             expected |= state.own(key)
     assert state.effective(probe) == expected
+
+
+def test_causes_are_only_counted_where_they_are_not_named_any_more() -> None:
+    state, twin = FlowState(), FlowState()
+    for at in range(MAX_CAUSES + 5):
+        cause = Cause(f"w.{at}", "s", "t")
+        if not state.count(HOST, PRIVATE):
+            assert at < MAX_CAUSES
+            state.raise_(HOST, PRIVATE, cause)
+        twin.raise_(HOST, PRIVATE, cause)
+    assert state.own_causes(HOST) == twin.own_causes(HOST)
+    assert not state.count(HOST, PRIVATE | UNTRUSTED)
+    assert state.own_causes(HOST) == twin.own_causes(HOST) and state.own(HOST) == PRIVATE
+    state.end(HOST)
+    assert not state.count(HOST, PRIVATE)

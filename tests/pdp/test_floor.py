@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from earnest.pdp.floor import MAX_STRINGS, Floor
+from earnest.pdp.floor import _real as whole_path
 
 
 def floor(home: Path) -> Floor:
@@ -94,3 +95,25 @@ def test_text_of_a_tool_that_only_takes_text_may_mention_what_it_likes(tmp_path:
 
 def test_a_call_with_too_many_strings_is_judged_as_one_that_reaches(tmp_path: Path) -> None:
     assert says(tmp_path, {"a": ["/x"] * (MAX_STRINGS + 1)}) == "floor/own-files"
+
+
+def test_the_kernel_s_word_for_a_path_is_that_of_looking_at_each_part(tmp_path: Path) -> None:
+    (tmp_path / "real" / "below").mkdir(parents=True)
+    (tmp_path / "real" / "file").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "dangling").symlink_to("real/nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    for given in (
+        "link/file",
+        "link/below/../file",
+        "real/./file",
+        "link/missing/deeper",
+        "dangling",
+        "dangling/x",
+        "loop",
+        "real/file (deleted)",
+        "link/" + "n" * 300,
+    ):
+        path = f"{tmp_path}/{given}"
+        assert whole_path(path) == os.path.realpath(path), given
+    assert whole_path(f"/proc/self/root{tmp_path}/link/file") == f"{os.path.realpath(tmp_path)}/real/file"

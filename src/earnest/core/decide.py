@@ -163,6 +163,10 @@ class Table:
         decision = decide(said, bits, self.subject, mode=self.mode)
         return decision if decision.observed is Verdict.ALLOW else None
 
+    def ready(self, bits: int) -> Decision | None:
+        """The decision under these bits where nothing about a call can change it, None for most that are no allow."""
+        return self._ready[bits]
+
     def at(
         self,
         bits: int,

@@ -142,6 +142,22 @@ class FlowState:
             node = self._index[key]
         return node.seen()
 
+    def count(self, key: Key, bits: int) -> bool:
+        """Count one more cause of labels that `key` carries itself and whose causes are not named any more. False where that
+        cannot be said of all of them: nothing was counted, and `raise_` has to be called."""
+        node = self._index.get(key)
+        if node is None or bits & ~node.own:
+            return False
+        causes = node.causes
+        for bit in LABEL_NAMES:
+            if bits & bit and (bit not in causes or len(causes[bit].first) < MAX_CAUSES):
+                return False
+        for bit in LABEL_NAMES:
+            if bits & bit:
+                known = causes[bit]
+                causes[bit] = Causes(known.first, known.more + 1)
+        return True
+
     def raise_(self, key: Key, bits: int, cause: Cause) -> int:
         """Add labels at `key`; returns those that are new at this node (what has to be persisted)."""
         node = self._index.get(key)

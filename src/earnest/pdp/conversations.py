@@ -85,6 +85,14 @@ class Conversations:
         """The labels written at exactly this key."""
         return self._state.own(key)
 
+    def count(self, key: Key, bits: int) -> bool:
+        """Count one more cause of labels that are kept already, where causes are only counted by now; else False, and `raise_`
+        has to be called."""
+        if key in self._unsaved or not self._state.count(key, bits):
+            return False
+        self._touched[key] = self._clock()
+        return True
+
     def raise_(self, key: Key, bits: int, cause: Cause) -> int:
         """Add labels. New ones are in the store before this returns; raises E14xx if they cannot be, and then the call must
         not go on."""

@@ -13,6 +13,7 @@ Nothing here does I/O but through the stores handed in.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
@@ -95,12 +96,10 @@ class Engine:
             decision = Decision(Verdict.DENY, (reason,), (), Verdict.DENY)
             return self._judgement(question, policy, labels, digest, profile, decision)
         table = self._table(question, policy, tool, profile)
-
-        def load() -> object:
-            return reading.load(question.arguments)
-
         endorsement = None
-        decision = table.at(labels, load)
+        ready = table.ready(labels)
+        load = partial(reading.load, question.arguments)
+        decision = ready if ready is not None else table.at(labels, load)
         if decision.observed is not Verdict.ALLOW:
             endorsement = self._endorsed(question)
             decision = table.at(
@@ -154,6 +153,8 @@ class Engine:
             self._raise(judgement, judgement.question, missing)
 
     def _raise(self, judgement: Judgement, question: Question, bits: int) -> None:
+        if self.conversations.count(question.key, bits):
+            return
         for bit, facet in ((PRIVATE, "reads_private"), (UNTRUSTED, "sees_untrusted")):
             if bits & bit:
                 value = judgement.profile.get(facet)

@@ -41,11 +41,10 @@ MAX_STRINGS: Final = 5000
 MAX_FILES: Final = 2000
 """Files of protected places that a hard link is compared with."""
 
-_WORTH_A_LOOK: Final = re.compile(
-    rb"[/\\~%$]|e.?a.?r.?n.?e.?s.?t|\.json|\.toml|hooks|\.(?:claude|cursor|vscode|codex|gemini)", re.IGNORECASE
-)
-"""Without a slash, an escape, a tilde or one of these words, no argument reaches a protected place (unless the server itself
-runs in one)."""
+_MARKS: Final = (b"/", b"\\", b"~", b"%", b"$", b"hooks")
+_ENDINGS: Final = (b".json", b".toml", b".claude", b".cursor", b".vscode", b".codex", b".gemini")
+_PATH_ONLY: Final = getattr(os, "O_PATH", 0) and os.O_PATH | os.O_CLOEXEC
+_OWN_NAME: Final = re.compile(rb"e.?a.?r.?n.?e.?s.?t")
 
 HOST_SETTINGS: Final = (
     ".claude.json",
@@ -96,6 +95,39 @@ _TOO_MANY: Final = Reason("floor/own-files", f"the arguments hold more than {MAX
 _HOME_NAMES: Final = frozenset(name.casefold() for name in HOST_SETTINGS if "/" not in name)
 
 
+def _real(path: str) -> str:
+    """`os.path.realpath`. Where all of the path exists, the kernel is asked at once what it opened, in place of each part being
+    looked at in turn: cheaper, and nothing can be exchanged between two parts."""
+    if _PATH_ONLY:
+        try:
+            fd = os.open(path, _PATH_ONLY)
+        except (OSError, ValueError):
+            return os.path.realpath(path)
+        try:
+            found = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            found = ""
+        finally:
+            os.close(fd)
+        if found.startswith("/") and not found.endswith(" (deleted)"):
+            return found
+    return os.path.realpath(path)
+
+
+def _worth_a_look(arguments: bytes) -> bool:
+    """Whether arguments can reach a protected place at all: without a slash, an escape, a tilde or one of these words none does
+    (unless the server itself runs in one)."""
+    folded = arguments.lower()
+    for mark in _MARKS:
+        if mark in folded:
+            return True
+    if b"." in folded:
+        for ending in _ENDINGS:
+            if ending in folded:
+                return True
+    return _OWN_NAME.search(folded) is not None
+
+
 class Floor:
     """The protected places of one daemon."""
 
@@ -105,15 +137,17 @@ class Floor:
         self._home = home
         self._places = tuple(sorted({p for place in places for p in (os.path.normpath(place), os.path.realpath(place))}))
         # Compared without case: on some file systems two spellings are one file, and nowhere does refusing the other one hurt.
-        self._folded = tuple(place.casefold() for place in self._places)
+        self._exact = frozenset(place.casefold() for place in self._places)
+        self._beneath = tuple(place + "/" for place in self._exact)
         self._folders: dict[str | None, bool] = {}
         self._tails = tuple("/" + tail for tail in PROJECT_SETTINGS)
-        words = {*self._folded}
+        words = {*self._exact}
         for place in self._places:
             if place.startswith(home + os.sep):
                 rest = place[len(home) :]
                 words |= {("~" + rest).casefold(), ("$home" + rest).casefold(), ("${home}" + rest).casefold()}
-        self._mentions = tuple(sorted(words))
+        # A word that holds another one says nothing more.
+        self._mentions = tuple(sorted(word for word in words if not any(one in word for one in words if one != word)))
 
     def check(
         self, arguments: bytes, *, cwd: str | None, destructive: bool, takes_text: frozenset[str] = frozenset()
@@ -123,7 +157,7 @@ class Floor:
         `arguments` is valid JSON, `cwd` the server's folder, `destructive` whether the tool may destroy, `takes_text` the names
         of top-level arguments whose role is content.
         """
-        if not _WORTH_A_LOOK.search(arguments) and not self._inside(cwd):
+        if not _worth_a_look(arguments) and not self._inside(cwd):
             return None
         try:
             value = msgspec.json.decode(arguments)
@@ -163,18 +197,18 @@ class Floor:
         return False
 
     def _lies_in_place(self, text: str, destructive: bool) -> bool:
-        real = os.path.realpath(text)
+        real = _real(text)
         for path in {os.path.normpath(text), real}:
             folded = path.casefold()
             if folded.endswith(self._tails) or "/.claude/hooks/" in folded + "/":
                 return True
             if destructive and os.path.basename(folded) in SETTINGS_FOLDERS:
                 return True
-            above = folded.rstrip("/") + "/"
-            for place in self._folded:
-                if folded == place or folded.startswith(place + "/"):
-                    return True
-                if destructive and place.startswith(above):
+            if folded in self._exact or folded.startswith(self._beneath):
+                return True
+            if destructive:
+                above = folded.rstrip("/") + "/"
+                if any(place.startswith(above) for place in self._exact):
                     return True
         return self._is_hard_link(real)
 
@@ -223,4 +257,7 @@ class Floor:
 
     def _mentions_place(self, text: str) -> bool:
         folded = squeezed(text.casefold())
-        return any(word in folded for word in self._mentions)
+        for word in self._mentions:  # noqa: SIM110 (half the time of any() over a generator)
+            if word in folded:
+                return True
+        return False

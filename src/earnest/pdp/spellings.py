@@ -109,7 +109,7 @@ def squeezed(text: str) -> str:
     """A text without what a path may hold and still mean the same: doubled slashes, `/./`."""
     while "/./" in text:
         text = text.replace("/./", "/")
-    return re.sub(r"/{2,}", "/", text)
+    return re.sub(r"/{2,}", "/", text) if "//" in text else text
 
 
 def runs_own_command(text: str) -> bool:
@@ -146,6 +146,6 @@ def argv_runs_own_command(value: object) -> bool:
                 if isinstance(one, list):
                     words.extend(w for w in one if isinstance(w, str))
         folded = [w.strip().casefold() for w in words]
-        if any(_OWN_WORD.fullmatch(w) for w in folded) and any(w in commands for w in folded):
+        if any("earnest" in w and _OWN_WORD.fullmatch(w) for w in folded) and any(w in commands for w in folded):
             return True
     return False

@@ -120,6 +120,7 @@ _METHOD: Final = len('"method":"",')
 _PARAMS: Final = len('"params":,')
 _RESULT: Final = len('"result":,')
 _ERROR: Final = len('"error":,')
+_REQUEST: Final = _FRAME + _JSONRPC + _ID + _METHOD + _PARAMS
 
 
 def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
@@ -138,11 +139,23 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
         wire = _decode(data)
     except (msgspec.MsgspecError, RecursionError) as reason:
         raise _undecodable(data, reason, limits) from None
-    if depth_exceeds(data, limits.max_depth):
+    if data.count(b"{") + data.count(b"[") > limits.max_depth and depth_exceeds(data, limits.max_depth):
         raise _too_deep(limits)
 
     version, token = bytes(wire.jsonrpc), bytes(wire.id)
     method, params = wire.method, bytes(wire.params)
+    if (
+        _REQUEST + len(token) + len(method) + len(params) == len(data)
+        and version == b'"2.0"'
+        and params[:1] == b"{"
+        and method
+        and method.isascii()
+        and token.isdigit()
+        and token[0] != 0x30
+        and len(token) <= MAX_ID_BYTES
+    ):
+        # Most messages: a request as clients write it. Equal lengths leave no room for anything else.
+        return Message("request", token, method, params)
     if version != b'"2.0"':
         raise WireError(INVALID_REQUEST, 'member "jsonrpc" must be "2.0"', _echo(token))
     if token and not _INTEGER.match(token):

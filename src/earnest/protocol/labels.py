@@ -78,6 +78,10 @@ class Labelled(msgspec.Struct, frozen=True):
 
 def settle(bits: int) -> Labelled:
     """Bits as facts; what restricts silences what relaxes."""
+    return _SETTLED[bits & 15]
+
+
+def _settled(bits: int) -> Labelled:
     return Labelled(
         Facts(True if bits & PRIVATE else None, True if bits & UNTRUSTED else None),
         Facts(
@@ -85,6 +89,9 @@ def settle(bits: int) -> Labelled:
             False if bits & NOT_UNTRUSTED and not bits & UNTRUSTED else None,
         ),
     )
+
+
+_SETTLED: Final = tuple(_settled(bits) for bits in range(16))
 
 
 def meta_bits(meta: object) -> int:

@@ -11,6 +11,7 @@ answering garbage.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -78,13 +79,7 @@ class _Message(msgspec.Struct):
 
 _blocks: Final = msgspec.json.Decoder(list[_Block] | _Block | None).decode
 _messages: Final = msgspec.json.Decoder(list[_Message]).decode
-_top: Final = msgspec.json.Decoder(
-    msgspec.defstruct(
-        "_Top",
-        [(f"m{at}", msgspec.Raw, msgspec.Raw()) for at in range(len(_NAMES))],
-        rename={f"m{at}": name for at, name in enumerate(_NAMES)},
-    )
-).decode
+_top: Final[Callable[[bytes], dict[str, bytes]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode  # type: ignore[assignment]
 _any: Final = msgspec.json.Decoder().decode
 
 _MALFORMED: Final = settle(WORST)
@@ -100,11 +95,12 @@ def outcome(result: bytes) -> Outcome:
 
 def _read(result: bytes, *, nested: bool) -> Outcome:
     seen = _members(result)
-    whole = meta_bits(_any(seen["_meta"])) if "_meta" in seen else 0
-    bits = whole | _part_bits(seen)
+    bits = _part_bits(seen)
+    if "_meta" in seen:
+        bits |= meta_bits(_any(seen["_meta"]))
 
-    status = _string(seen, "status")
-    task_id = _string(seen, "taskId")
+    status = _string(seen, "status") if "status" in seen else ""
+    task_id = _string(seen, "taskId") if "taskId" in seen else ""
     is_error = False
     if "isError" in seen:
         is_error = seen["isError"] not in (b"false", b"null")
@@ -116,7 +112,7 @@ def _read(result: bytes, *, nested: bool) -> Outcome:
         is_error = is_error or inner.is_error
         bits |= _bits(inner)
     result_type = "complete"
-    if seen.get("resultType", b"null") != b"null":
+    if seen.get("resultType", b"null") not in (b"null", b'"complete"'):
         result_type = msgspec.json.decode(seen["resultType"], type=str)
     if result_type == "complete" and "task" in seen and task_id and "content" not in seen:
         result_type = "task"
@@ -138,15 +134,13 @@ def _read(result: bytes, *, nested: bool) -> Outcome:
 def _members(result: bytes) -> dict[str, bytes]:
     """The members with a meaning, as raw slices. Raises `ValueError` or `EarnestError` where they are
     ambiguous."""
-    seen: dict[str, bytes] = {}
+    seen = _top(result)
     length = 1
-    for name, raw in zip(_NAMES, msgspec.structs.astuple(_top(result)), strict=True):
-        value = bytes(raw)
-        if value:
-            seen[name] = value
-            length += len(name) + len(value) + 4  # two quotes, a colon, and a comma or the closing brace
-    # As in the envelope: equal lengths leave no room for a member that was overwritten, or is not known.
-    if length == len(result):
+    for name, raw in seen.items():
+        seen[name] = value = bytes(raw)
+        length += len(name) + len(value) + 4  # two quotes, a colon, and a comma or the closing brace
+    # As in the envelope: equal lengths leave no room for a member that was overwritten.
+    if length == len(result) and _RESULT_NAMES.issuperset(seen):
         return seen
     seen = members(result)
     for name in seen:
@@ -163,7 +157,7 @@ def _part_bits(seen: dict[str, bytes]) -> int:
         if name in seen:
             blocks = _blocks(seen[name])
             for block in blocks if isinstance(blocks, list) else [blocks] if blocks else []:
-                parts.append(_block_bits(block))
+                parts.append(0 if block.meta is None and block.resource is None else _block_bits(block))
     if "messages" in seen:
         for message in _messages(seen["messages"]):
             content = message.content
