@@ -1,7 +1,9 @@
 """Packs: what comes with earnest, whom it matches, for which definitions it speaks, and what is refused."""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +18,9 @@ from earnest.core.profile import Basis, Labels, Profile, Standing, Trust, refine
 from earnest.refine.address import AddressRule
 from earnest.refine.enumeration import Case, EnumerationRule
 from earnest.refine.http import HttpRule
-from earnest.refine.registry import refine_all
+from earnest.refine.refinement import Refinement, combined
+from earnest.refine.registry import RefineRule
+from earnest.refine.registry import refine as look
 from earnest.refine.sql import SqlRule
 
 DATA = Path(__file__).parent.parent / "data" / "packs"
@@ -48,6 +52,11 @@ def profile(pack: Pack, name: str, definition: bytes, trust: Trust = Trust.VERIF
     claims = raw_from_wire(msgspec.json.decode(definition).get("annotations"))
     holds = tool.speaks_for(definition, pin)
     return resolve(Standing(trust=trust, claims=claims, pack=tool.labels, pack_holds=holds))
+
+
+def said_by(rules: Sequence[RefineRule], arguments: Mapping[str, Any]) -> Refinement | None:
+    """What several rules say together, as the engine joins it."""
+    return combined([found for rule in rules if (found := look(rule, arguments)) is not None])
 
 
 def test_packs_for_the_most_used_servers_come_along() -> None:
@@ -141,10 +150,10 @@ def test_fetching_a_page_of_this_machine_reads_private_things() -> None:
     found = profile(pack, "fetch", definitions["fetch"])
     assert found.read_only.value and found.sees_untrusted.value and found.can_exfiltrate.value
     assert found.reads_private.value is False
-    said = refine_all(pack.tools["fetch"].refine, {"url": "http://localhost:8080/"})
+    said = said_by(pack.tools["fetch"].refine, {"url": "http://localhost:8080/"})
     assert said is not None and said.labels.source == "pack fetch:" + str(_line(pack, "[[tools.fetch.refine]]"))
     assert refine(found, said.labels, Basis.PACK, may_lower=True).reads_private.value is True
-    assert refine_all(pack.tools["fetch"].refine, {"url": "https://example.com/"}) is None
+    assert said_by(pack.tools["fetch"].refine, {"url": "https://example.com/"}) is None
 
 
 def test_queries_are_judged_by_what_they_say() -> None:
@@ -153,7 +162,7 @@ def test_queries_are_judged_by_what_they_say() -> None:
     rules = pack.tools["write_query"].refine
 
     def after(base: Profile, query: str) -> Profile:
-        said = refine_all(rules, {"query": query})
+        said = said_by(rules, {"query": query})
         assert said is not None
         return refine(base, said.labels, Basis.PACK, may_lower=True)
 
@@ -167,9 +176,9 @@ def test_a_dry_run_is_a_read() -> None:
     pack, definitions = recorded("filesystem")
     base = profile(pack, "edit_file", definitions["edit_file"])
     rules = pack.tools["edit_file"].refine
-    said = refine_all(rules, {"dryRun": True})
+    said = said_by(rules, {"dryRun": True})
     assert said is not None and refine(base, said.labels, Basis.PACK, may_lower=True).read_only.value is True
-    assert refine_all(rules, {"dryRun": "true"}) is None and refine_all(rules, {}) is None
+    assert said_by(rules, {"dryRun": "true"}) is None and said_by(rules, {}) is None
 
 
 def _line(pack: Pack, text: str) -> int:

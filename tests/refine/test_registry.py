@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -9,8 +11,14 @@ from earnest.core.profile import Labels
 from earnest.refine.address import AddressRule
 from earnest.refine.enumeration import Case, EnumerationRule, parse
 from earnest.refine.http import HttpRule
-from earnest.refine.registry import refine, refine_all, rule
+from earnest.refine.refinement import Refinement, combined
+from earnest.refine.registry import RefineRule, refine, rule
 from earnest.refine.sql import SqlRule
+
+
+def said_by(rules: Sequence[RefineRule], arguments: Mapping[str, Any]) -> Refinement | None:
+    """What several rules say together, as the engine joins it."""
+    return combined([found for one in rules if (found := refine(one, arguments)) is not None])
 
 
 def test_each_kind_of_rule_is_run() -> None:
@@ -32,13 +40,13 @@ def test_rules_that_disagree_take_the_riskier_side() -> None:
     writes = parse("args.force == true -> destructive", "labels:2")
     arguments = {"action": "list", "force": True}
     for rules in ((reads, writes), (writes, reads)):
-        found = refine_all(rules, arguments)
+        found = said_by(rules, arguments)
         assert found is not None
         assert (found.labels.read_only, found.labels.destructive, found.labels.open_world) == (False, True, False)
         assert set(found.labels.source.split(", ")) == {"labels:1", "labels:2"}
         assert "action is 'list'" in found.why and "force is True" in found.why
-    assert refine_all((reads, writes), {}) is None
-    alone = refine_all((reads,), arguments)
+    assert said_by((reads, writes), {}) is None
+    alone = said_by((reads,), arguments)
     assert alone is not None and alone.labels == Labels(read_only=True, open_world=False, source="labels:1")
 
 

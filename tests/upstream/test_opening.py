@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from earnest.core.errors import EarnestError
-from earnest.protocol import envelope
+from earnest.protocol import envelope, subscriptions
 from earnest.upstream import opening
 from earnest.upstream.base import ExchangeHandler, Reply, ServerHello
 from earnest.upstream.opening import ClientHello, Opening, pages
@@ -173,3 +173,13 @@ def test_only_offered_list_changes_are_listened_for():
     wanted: Callable[[bytes], list[str]] = opening.list_changes
     assert wanted(b'{"tools":{"listChanged":true},"prompts":{}}') == ["toolsListChanged"]
     assert wanted(b'{"tools":{"listChanged":"yes"}}') == []
+
+
+def test_our_own_subscription_is_read_as_meant_and_valid_for_the_official_sdk():
+    methods = pytest.importorskip("mcp_types.methods")
+    offers = b'{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}'
+    params = opening.listen_params(ServerHello(True, "2026-07-28", offers), ClientHello(info=b'{"name":"c","version":"1"}'))
+    assert subscriptions.wanted(params) == subscriptions.Wanted(tools=True, prompts=True, resource_list=True)
+    model = methods.CLIENT_REQUESTS["subscriptions/listen", "2026-07-28"]
+    model.model_validate({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": json.loads(params)})
+    assert opening.listen_params(ServerHello(True, "2026-07-28", b'{"tools":{}}'), ClientHello()) == b""

@@ -14,7 +14,7 @@ import msgspec
 
 from earnest.core.canonical import build
 from earnest.protocol import envelope, eras
-from earnest.protocol.calls import read_params, string
+from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import INVALID_PARAMS, WireError
 
 MAX_RESOURCES: Final = 1000
@@ -98,12 +98,3 @@ def acknowledged(id: bytes, honoured: Wanted) -> bytes:
 def ended(id: bytes) -> bytes:
     """The response that ends a subscription in good order."""
     return envelope.result(id, build({"_meta": build({eras.SUBSCRIPTION_ID: id}), "resultType": b'"complete"'}))
-
-
-def listen_params(what: Wanted, capabilities: bytes, info: bytes) -> bytes:
-    """Params of our own `subscriptions/listen` to a modern server; `capabilities` and `info` (may be empty)
-    are raw."""
-    meta = {eras.PROTOCOL_VERSION: string(eras.MODERN), eras.CLIENT_CAPABILITIES: capabilities or b"{}"}
-    if info:
-        meta[eras.CLIENT_INFO] = info
-    return build({"_meta": build(meta), "notifications": _filter(what)})

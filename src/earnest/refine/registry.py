@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from earnest.core.profile import NOTHING, Labels
 from earnest.refine import address, enumeration, http, sql
-from earnest.refine.refinement import Refinement, combined
+from earnest.refine.refinement import Refinement
 
 RefineRule: TypeAlias = enumeration.EnumerationRule | http.HttpRule | address.AddressRule | sql.SqlRule
 
@@ -23,11 +23,6 @@ def refine(rule: RefineRule, arguments: Mapping[str, Any]) -> Refinement | None:
             return address.look(rule, arguments)
         case sql.SqlRule():
             return sql.look(rule, arguments)
-
-
-def refine_all(rules: Sequence[RefineRule], arguments: Mapping[str, Any]) -> Refinement | None:
-    """What several rules say together; where they disagree the riskier side counts."""
-    return combined([found for rule in rules if (found := refine(rule, arguments)) is not None])
 
 
 def rule(

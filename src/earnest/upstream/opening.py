@@ -144,6 +144,14 @@ def list_changes(capabilities: bytes) -> list[str]:
     return [kind for kind, offer in kinds.items() if offer.listChanged]
 
 
+def listen_params(hello: ServerHello, client: ClientHello) -> bytes:
+    """Params of a `subscriptions/listen` for all the list changes that a modern server offers; empty where it offers none."""
+    kinds = list_changes(hello.capabilities)
+    if not kinds:
+        return b""
+    return own_meta(b'{"notifications":%b}' % msgspec.json.encode(dict.fromkeys(kinds, True)), client, hello.version)
+
+
 class _Supported(msgspec.Struct):
     supported: list[str]
 

@@ -25,7 +25,7 @@ from earnest.protocol import envelope
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
-from earnest.upstream.opening import ClientHello, Opening, list_changes, own_meta, progress_token
+from earnest.upstream.opening import ClientHello, Opening, listen_params, own_meta, progress_token
 from earnest.upstream.waiter import Waiter
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
@@ -226,11 +226,9 @@ class StdioLink:
 
     def _listen(self) -> None:
         """A modern server tells of list changes only who asked for them."""
-        wanted = list_changes(self.hello.capabilities)
-        if wanted:
-            params = b'{"notifications":%b}' % msgspec.json.encode(dict.fromkeys(wanted, True))
+        params = listen_params(self.hello, self._client)
+        if params:
             self._listening = b"%d" % self.reserve()
-            params = own_meta(params, self._client, self.hello.version)
             self._write(envelope.request(self._listening, "subscriptions/listen", params))
 
     @property
