@@ -23,6 +23,7 @@ def kinds(text, least=("high",)):
         ("Capture packets on a node. Creates a specialized debug pod for node-level captures.", "create"),
         ("Execute commands on remote hosts", "run"),
         ("Notion | Create a page\nError Responses:\n400: Bad request", "create"),
+        ("Update the labels of an issue. This replaces the current labels with the provided list.", "overwrite"),
         ("[beta] Delete a chat message", "delete"),
     ],
 )
@@ -65,6 +66,19 @@ def test_what_may_happen_is_less_sure_than_what_does():
 )
 def test_a_name_falls_into_words(name, words):
     assert words_of(name) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Trigger a monitor check immediately",
+        "Create a new list in a site",
+        "Format an Excel range",
+        "Show a notification to the user",
+    ],
+)
+def test_what_starts_makes_or_shows_something_is_no_reading(text):
+    assert reads(name="x", description=text) is None
 
 
 def reads(**definition):

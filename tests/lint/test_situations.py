@@ -74,6 +74,22 @@ def test_one_name_on_two_servers_is_judged_by_each_server_alone():
     assert [f for f in found(read_bytes(text.encode(), "x")) if f.audit in CONTRADICTIONS] == []
 
 
+@pytest.mark.parametrize(
+    "actions, confidences",
+    [
+        (["list", "delete"], ["medium"]),
+        (["list", "get"], []),
+        (["labels", "commits"], []),
+        (["merge_train_removed", "directly_addressed"], []),
+    ],
+)
+def test_a_parameter_that_writes_contradicts_read_only_and_nouns_do_not(actions, confidences):
+    schema = {"type": "object", "properties": {"action": {"type": "string", "enum": actions}}}
+    tool = {"name": "rows", "description": "Rows of a table", "annotations": {"readOnlyHint": True}, "inputSchema": schema}
+    findings = found(read_bytes(json.dumps([tool]).encode(), "x"), only=frozenset(["read-only-but-writes"]))
+    assert [f.confidence for f in findings] == confidences
+
+
 def test_a_search_without_read_only_counts_as_a_destructive_writer():
     [one] = [f for f in found(recorded("reads-but-not-read-only")) if f.audit == "reads-but-not-read-only"]
     assert one.tool == "brave_web_search" and one.hint == "read_only"

@@ -137,11 +137,16 @@ def _actions(tool: Tool) -> tuple[tuple[str, Kind | None], ...]:
             continue
         for value in _values(schema):
             words = words_of(value)
-            form = shipped().verbs.get(words[0]) if words else None
-            last = shipped().verbs.get(words[-1]) if len(words) > 1 else None
+            # An action is a verb in its base form; "labels" and "commits" are what is listed.
+            forms = [
+                one if one is not None and one.form == "base" else None
+                for one in map(shipped().verbs.get, words[:1] + words[-1:])
+            ]
+            first, last = forms if len(words) > 1 else [*forms[:1], None] if forms else [None, None]
             if " " in value and last is not None and last.kind == "read":  # "link show": an object, then what is done
-                form = last
-            kind = form.kind if form is not None else last.kind if last is not None else None
+                first = last
+            chosen = first if first is not None and len(words) <= 3 else last
+            kind = chosen.kind if chosen is not None else None
             found.append((value, kind))
     return tuple(found)
 

@@ -284,13 +284,18 @@ def _act(form: Form, words: list[str], at: int, sentence: str, lexicon: Lexicon,
         ):
             sure = "medium"
     elif kind == "compute":
+        if form.base == "format" and lexicon.durable.intersection(target):
+            return Act("update", form.base, " ".join(target[:4]), "medium", "description", quote)
         sure = "high" if form.base in lexicon.words["exact"] and not lexicon.words["files"].intersection(target) else "medium"
     elif kind == "run":
         if form.base in lexicon.words["effects"] and target and not lexicon.question.intersection(target):
             return Act(kind, form.base, " ".join(target[:4]), "high", "description", quote)
         if target and lexicon.words["arbitrary"].issuperset(target) and not _PURPOSE.search(" ".join(tail)):
             return Act(kind, form.base, " ".join(target[:4]), "high", "description", quote)
-        if lexicon.question.intersection(target) or _PURPOSE.search(" ".join(tail)) or _question_after(tail, lexicon):
+        asks = form.base not in lexicon.words["triggers"]
+        if asks and (
+            lexicon.question.intersection(target) or _PURPOSE.search(" ".join(tail)) or _question_after(tail, lexicon)
+        ):
             kind = "read"
         sure = "high" if kind == "read" and lexicon.words["asked"].intersection(target) else "medium"
     elif kind == "send":
@@ -347,7 +352,7 @@ def _creates(form: Form, target: list[str], noun: str, words: list[str], lexicon
     if form.base in ("start", "launch", "commit", "stage", "push", "attach", "install", "upload", "append", "insert"):
         return "create", "high" if target else "medium"
     if noun in lexicon.answer or (target and target[0] in lexicon.answer and noun not in lexicon.durable):
-        return "compute", "medium"
+        return ("create" if "new" in words[:4] else "compute"), "medium"
     if lexicon.durable.intersection(target) or "new" in words[:4]:
         return "create", "high"
     if form.base in ("import", "record", "book", "link", "copy", "store", "build", "make", "save", "write"):
@@ -367,7 +372,9 @@ def _patterns(sentence: str, lexicon: Lexicon) -> list[Act]:
         if _DENIED.intersection(before[-8:]):
             continue
         maybe = _MAYBE.intersection(before[-12:]) or before[-2:-1] == ["use"] or "_path to" in lower[: found.start() + 8]
-        sure: Confidence = "medium" if maybe or kind == "overwrite" else "high"
+        # "This replaces the current …" is a statement; "…, replacing existing ones" may be one of several cases.
+        stated = kind == "save" or (len(before) <= 1 and _group(found).startswith(("replaces", "overwrites")))
+        sure: Confidence = "high" if stated and not maybe else "medium"
         acts.append(Act(kind, kind, _group(found), sure, "description", sentence[:90]))
     return acts
 
