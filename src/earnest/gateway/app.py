@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -229,14 +229,7 @@ class App:
                 f"there is no server {who.name!r} in {self.ctx.config} (configured: {known})",
                 f"Add [servers.{who.name}] there, or give its command: earnest stdio {who.name} -- COMMAND …",
             )
-        settings = world.settings.client(name)
-        key: Key = (f"user:{who.uid}",)
-        host = who.host
-        if host is not None and settings.conversation != "principal":
-            key = (*key, process_part(host.pid, str(host.start)))
-        client = Client(name, f"user:{who.uid}", key, settings.asks_person, settings.ask_host, overlay)
-        if settings.idle_s:
-            self.conversations.open(key, minted=True, idle_s=settings.idle_s)
+        client = self._client(name, who.uid, who.host, world, overlay)
         limits = world.settings.limits
         front = StdioFront(
             self.gateway,
@@ -249,6 +242,17 @@ class App:
             self.fronts.discard,
         )
         self.fronts.add(front)
+
+    def _client(self, name: str, uid: int, host: Process | None, world: World, overlay: str) -> Client:
+        """A client by what the configuration says of its name: its conversation is its host process's, or its user's."""
+        settings = world.settings.client(name)
+        principal = f"user:{uid}"
+        key: Key = (principal,)
+        if host is not None and settings.conversation != "principal":
+            key = (*key, process_part(host.pid, str(host.start)))
+        if settings.idle_s:
+            self.conversations.open(key, minted=True, idle_s=settings.idle_s)
+        return Client(name, principal, key, settings.asks_person, settings.ask_host, overlay)
 
     def world_at(self, cwd: str) -> tuple[World, str]:
         """The configuration for a client that was started in a folder, and the name of what tightens it."""
@@ -342,15 +346,7 @@ class App:
         state = request.connection.state
         read_from, known = state.get(name, (None, None))
         if known is None or read_from is not self.world:
-            settings = self.world.settings.client(name)
-            principal = f"user:{os.getuid()}"
-            key: Key = (principal,)
-            host = state.get(_HOST)
-            if isinstance(host, Process) and settings.conversation != "principal":
-                key = (*key, process_part(host.pid, str(host.start)))
-            known = Client(name, principal, key, settings.asks_person, settings.ask_host)
-            if settings.idle_s:
-                self.conversations.open(key, minted=True, idle_s=settings.idle_s)
+            known = self._client(name, os.getuid(), cast(Process | None, state.get(_HOST)), self.world, "")
             state[name] = (self.world, known)
         found: Client = known
         return found

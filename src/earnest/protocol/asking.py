@@ -198,10 +198,10 @@ def forwarded(params: Mapping[str, bytes], state: State) -> bytes:
 
 
 def _refusal(text: str, receipt: str, modern: bool) -> bytes:
-    parts = [
-        b'"content":[{"type":"text","text":%b}],"isError":true' % string(f"{text} (receipt {receipt})"),
-        b'"_meta":{"dev.earnest/receipt":%b}' % string(receipt),
-    ]
+    said = f"{text} (receipt {receipt})" if receipt else text
+    parts = [b'"content":[{"type":"text","text":%b}],"isError":true' % string(said)]
+    if receipt:
+        parts.append(b'"_meta":{"dev.earnest/receipt":%b}' % string(receipt))
     if modern:
         parts.append(b'"resultType":"complete"')
     return b"{%b}" % b",".join(parts)
@@ -247,9 +247,6 @@ def expired(receipt: str, modern: bool = False) -> bytes:
 
 def failed(text: str, receipt: str, modern: bool = False) -> bytes:
     """The result of a call that could not be carried out for a reason that is no decision: a lost server, a
-    limit."""
+    limit. `receipt` may be empty."""
     words = text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
-    if receipt:
-        return _refusal(words, receipt, modern)
-    kind = b',"resultType":"complete"' if modern else b""
-    return b'{"content":[{"type":"text","text":%b}],"isError":true%b}' % (string(words), kind)
+    return _refusal(words, receipt, modern)
