@@ -202,7 +202,7 @@ class _Judge:
             yield Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
 
     def _spelled_out(self) -> bool | None:
-            # A command is asked for where it stands: "what does `x` do?" beside "run" asks for nothing.
+        """Whether each text that steers the call stands in a sentence of the user's with its verb; None if it has no text."""
         intent, found = self.call.intent, None
         for path, value in leaves(self.call.arguments):
             run = {token.key for token in tokens(value) if token.key != "."} if isinstance(value, str) else set()
