@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from servers.client import StdioClient
 from servers.record import Record
@@ -25,9 +26,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: children would inherit the deafness, and some tests interrupt theirs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# In the suite properties are held to the same examples each time, however busy the machine is. To look for more:
+# HYPOTHESIS_PROFILE=search make test TESTS=tests/core
+settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
 ROOT = Path(__file__).resolve().parent.parent
 SERVERS = ROOT / "tests" / "servers"
 INSTALLED = ROOT / ".servers"
+
+# Python programs that tests start find this tree as the tests do, installed or not.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,16 @@ class Rig:
         }
         self._shims: list[subprocess.Popen] = []
 
+    def changed(self, room: str, file: str, old: str, new: str) -> None:
+        """From now on this checkout has a line of its own in one file."""
+        place = self.root / "earnest" / room
+        source = place.resolve()
+        place.unlink()
+        shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (place / file).read_text()
+        assert text.count(old) == 1
+        (place / file).write_text(text.replace(old, new))
+
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-I", "-S", str(self.root / "earnest/shim/boot.py"), *(words or ("stdio", "x"))]
 
@@ -72,11 +82,20 @@ class Rig:
                     found.append(int(one))
         return found
 
-    def kill(self) -> int:
-        # An answer read here may not be crossed out there yet; a kill just then gives its id an error as
-        # well.
-        time.sleep(0.1)
+    def rests(self) -> int:
+        """The daemon, once it has done all there is to do and sleeps: an answer that was read here may not be
+        crossed out there yet, and a kill just then gives its id an error as well."""
         (one,) = self.daemons()
+
+        def sleeps() -> bool:
+            with open(f"/proc/{one}/stat", "rb") as f:
+                return f.read().rpartition(b")")[2].split()[0] == b"S"
+
+        self.wait(lambda: all(sleeps() for _ in range(3)))
+        return one
+
+    def kill(self) -> int:
+        one = self.rests()
         os.kill(one, signal.SIGKILL)
         return one
 

@@ -156,12 +156,14 @@ def test_an_unknown_server_ends_the_shim_with_a_clear_word(rig):
 def test_idle_exit_against_clients_that_arrive_just_then_fails_none(make_rig, talk):
     rig = make_rig(idle_s=0.15)
     daemons = set()
-    for n in range(8):
+    for n in range(100):
+        if n > 8 and len(daemons) > 1:
+            break
         shim = rig.shim()
         daemons.add(talk(shim, n)["result"]["daemon"])
         shim.stdin.close()
         assert shim.wait(60) == 0
-        time.sleep(0.12 + 0.01 * n)
+        time.sleep(0.12 + 0.01 * (n % 12))
     assert len(daemons) > 1  # some of them did end in between
     rig.wait(lambda: not rig.daemons())
     assert not (rig.instance / "s").exists()
@@ -180,8 +182,7 @@ def test_sigterm_lets_calls_finish_and_says_why_it_ends(rig, talk, ask):
     talk(shim, 1)
     shim.stdin.write(ask(2, delay=0.4))
     shim.stdin.flush()
-    time.sleep(0.15)
-    os.kill(rig.daemons()[0], signal.SIGTERM)
+    os.kill(rig.rests(), signal.SIGTERM)
     out, err = shim.communicate(timeout=60)
     assert json.loads(out)["result"]["method"] == "tools/call"
     assert shim.returncode == 0 and b"the daemon was stopped" in err
@@ -260,12 +261,7 @@ def test_a_newer_shim_makes_the_daemon_make_way_and_clients_stay(make_rig, talk)
     package = newer.root / "earnest"
     (package / "__init__.py").unlink()
     (package / "__init__.py").write_text('"""Newer."""\n\n__version__ = "9.0"\n')
-    source = (package / "shim").resolve()
-    (package / "shim").unlink()
-    (package / "shim").mkdir()
-    for one in source.glob("*.py"):
-        text = one.read_text().replace('VERSION = "0.1.0"', 'VERSION = "9.0"')
-        (package / "shim" / one.name).write_text(text)
+    newer.changed("shim", "handover.py", 'VERSION = "0.1.0"', 'VERSION = "9.0"')
     newer.env = rig.env
     new = newer.shim()
     talk(new, 1)
