@@ -223,3 +223,10 @@ def test_what_is_forwarded_parses_equal_to_what_was_judged(
     again = envelope.write(message)
     assert parse(again) == message
     assert json.loads(again) == json.loads(text)
+
+
+@pytest.mark.parametrize("size", [0, 100_000])
+@pytest.mark.parametrize("text", ["[]" * 64 + "{}" * 64, "[]" * 64 + "{}" * 65, "", "{" * 129, "[" * 129])
+def test_brackets_are_counted_alike_in_small_and_large_texts(text: str, size: int) -> None:
+    data = b"x" * size + text.encode()
+    assert envelope.many_brackets(data, 128) is (data.count(b"{") + data.count(b"[") > 128)

@@ -35,6 +35,7 @@ INTERNAL_ERROR: Final = -32603
 
 Kind = Literal["request", "notification", "response", "error"]
 
+_LARGE: Final = 16 * 1024
 MAX_ID_BYTES: Final = 1024
 """Longest id token accepted. Ids are echoed and kept in tables, so an unbounded one is a way to fill
 memory."""
@@ -139,7 +140,7 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
         wire = _decode(data)
     except (msgspec.MsgspecError, RecursionError) as reason:
         raise _undecodable(data, reason, limits) from None
-    if data.count(b"{") + data.count(b"[") > limits.max_depth and depth_exceeds(data, limits.max_depth):
+    if many_brackets(data, limits.max_depth) and depth_exceeds(data, limits.max_depth):
         raise _too_deep(limits)
 
     version, token = bytes(wire.jsonrpc), bytes(wire.id)
@@ -219,7 +220,7 @@ def notification(method: str, params: bytes = b"") -> bytes:
 
 def result(id: bytes, raw: bytes) -> bytes:
     """A response that carries the raw JSON of a result."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, raw)
+    return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":', raw, b"}"))  # formatting copies a large one twice
 
 
 def error_object(code: int, message: str, data: bytes = b"") -> bytes:
@@ -285,10 +286,25 @@ def one_line(data: bytes) -> bytes:
     return data
 
 
+def many_brackets(data: bytes, limit: int) -> bool:
+    """Whether objects and arrays open more than `limit` times, so that they could nest as deeply. A large text is searched,
+    which is fast where there are few of them; a small one is counted."""
+    if len(data) < _LARGE:
+        return data.count(b"{") + data.count(b"[") > limit
+    for bracket in (b"{", b"["):
+        at = data.find(bracket)
+        while at >= 0:
+            limit -= 1
+            if limit < 0:
+                return True
+            at = data.find(bracket, at + 1)
+    return False
+
+
 def depth_exceeds(data: bytes, limit: int) -> bool:
     """Whether objects and arrays of valid JSON nest deeper than `limit`. Linear in the size, times at most
     `limit`."""
-    if data.count(b"{") + data.count(b"[") <= limit:
+    if not many_brackets(data, limit):
         return False
     # Without escaped backslashes and then escaped quotes, every second piece between quotes stands outside
     # strings.
