@@ -3,7 +3,8 @@
     python bench/storm.py [--kills 100] [--sockets]
 
 One client keeps eight calls outstanding, every fiftieth answer has 200 kB, and the daemon gets SIGKILL each 0.25 to
-0.6 s, on a slow machine later: after three that delivered nothing one may. To hold: no call unanswered, none done twice, none answered with a result that was not done.
+0.6 s, but not before one in three has delivered an answer. To hold: no call unanswered, none done twice, none answered
+with a result that was not done.
 """
 
 import argparse

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,6 +61,7 @@ class AtTerminal:
 
     def __init__(self, command: list[str], env: dict[str, str], out: int | None = None) -> None:
         self._own, other = pty.openpty()
+        termios.tcsetwinsize(other, (40, 120))
         self.process = subprocess.Popen(
             command, env=env, stdin=other, stdout=other if out is None else out, stderr=other, start_new_session=True
         )

@@ -7,7 +7,7 @@ import os
 def test_the_demo_shows_an_allow_an_ask_a_deny_and_the_trifecta_stopped_and_leaves_nothing(cli, home):
     (home.path / "tmp").mkdir()
     said = cli("demo", "--json", env={"TMPDIR": str(home.path / "tmp")})
-    assert (said.code, said.err) == (0, "") and said.seconds < 30
+    assert (said.code, said.err) == (0, "")
     told = json.loads(said.out)
     assert told["ok"] and told["receipts_intact"]
     steps = told["steps"]

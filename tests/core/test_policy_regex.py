@@ -33,9 +33,9 @@ def test_it_finds_what_a_backtracking_engine_finds(pattern: str, text: str) -> N
 @pytest.mark.parametrize("pattern", ["(a*)*$", "(a|aa)+$", "(a?){30}a{30}", "(.*)*x", ".*.*.*.*x"])
 def test_no_pattern_takes_more_than_linear_time(pattern: str) -> None:
     text = "a" * 20_000 + "b"
-    started = time.perf_counter()
+    started = time.process_time()
     Regex(pattern).search(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_what_is_not_regular_or_malformed_is_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a{100}){100}", "((((){999}){999}){999}){999}"])
 def test_a_pattern_that_grows_too_large_is_refused_at_once(pattern: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EarnestError):
         Regex(pattern)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_flags_stand_at_the_start() -> None:

@@ -108,6 +108,6 @@ def test_leaves_have_paths_and_no_nulls():
 
 @pytest.mark.parametrize("piece", ["a.", "a@", "1 ", "aa11", "a-", "100,", "1.1", "/", "http://", "年", "a/", "<", "gb29 "])
 def test_reading_takes_time_in_proportion_to_the_text(piece):
-    started = time.perf_counter()
+    started = time.process_time()
     tokens(piece * 5_000)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3

@@ -141,9 +141,9 @@ def test_a_decision_costs_the_same_after_ten_thousand_calls():
     def median():
         times = []
         for _ in range(200):
-            started = time.perf_counter()
+            started = time.process_time()
             guard.decide("send", arguments)
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
         return statistics.median(times)
 
     early = median()

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -58,8 +57,8 @@ def runs(pid: int) -> bool:
 
 
 async def ends(pid: int) -> bool:
-    """Whether a process is gone within two seconds: what a signal does shows a moment later."""
-    for _ in range(100):
+    """Whether a process ends: what a signal does shows a moment later."""
+    for _ in range(3000):
         if not runs(pid):
             return True
         await asyncio.sleep(0.02)
@@ -260,9 +259,8 @@ async def test_closing_leaves_neither_the_process_nor_what_it_started(links, tmp
     await link.open()
     launcher, helper = link.pid, int(note.read_text())
     assert launcher and runs(launcher) and runs(helper)
-    begun = time.monotonic()
-    await link.close()
-    assert time.monotonic() - begun < 5
+    async with asyncio.timeout(60):  # not as long as they would stay
+        await link.close()
     assert not runs(launcher) and await ends(helper)
 
 
