@@ -35,6 +35,11 @@ def operations(app: App) -> Mapping[str, Op]:
 class Operations(Believing, Answering):
     """One method for each operation: `op_NAME(request, peer)`."""
 
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self._holders: list[int] = []
+        """The process of each command line that holds the daemon."""
+
     async def op_status(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """What runs."""
         app = self._app
@@ -62,19 +67,23 @@ class Operations(Believing, Answering):
         return {"address": address, "token_file": f"{self._app.ctx.instance}/token"}
 
     async def op_unlisten(self, request: dict[str, Any], peer: ControlPeer) -> Any:
-        """Stop serving HTTP, unless another command line holds it; what is left that uses the daemon."""
+        """Stop serving HTTP, unless another command line holds it; what is left that uses the daemon. Whoever asks is
+        leaving: the end of its own hold may be noticed only later."""
         app = self._app
-        if not app.waiting_ops:
+        others = sum(pid != peer.pid for pid in self._holders)
+        if not others:
             await app.unlisten()
-        return {"holders": app.waiting_ops, "clients": len(app.fronts), "listening": app.listener is not None}
+        return {"holders": others, "clients": len(app.fronts), "listening": app.listener is not None}
 
     async def op_hold(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """Keep the daemon for as long as the caller is connected, and tell what is asked meanwhile."""
         app = self._app
         app.waiting_ops += 1
+        self._holders.append(peer.pid)
         try:
             await self.op_approvals_watch(request, peer)
         finally:
+            self._holders.remove(peer.pid)
             app.waiting_ops -= 1
 
     async def op_token(self, request: dict[str, Any], peer: ControlPeer) -> Any:
