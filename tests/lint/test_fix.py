@@ -147,6 +147,14 @@ def test_each_form_of_registration_is_rewritten_in_its_own_style(before, after):
     assert rewrite(before, ones)[0] == after
 
 
+def test_a_tool_is_found_by_its_line_where_its_name_is_no_literal(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text('class Names:\n    X = "drop_row"\n\n\n@s.tool(\n    name=Names.X,\n)\ndef f(): "Delete a row"\n')
+    read = Server("s", tuple(tools_in(path.read_text(), str(path))))
+    [change], left = fix.changes(read, propose(read, {}))
+    assert left == [] and "    name=Names.X,\n    annotations=ToolAnnotations(readOnlyHint=False" in change.after
+
+
 def test_what_no_patch_holds_is_json_with_its_basis():
     found = propose(Server("s", (tool_of({"name": "drop", "description": "Delete a row"}, Place("s.ts", 3)),)), {})
     changed, left = fix.changes(Server("s", ()), found)

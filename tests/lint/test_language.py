@@ -41,6 +41,7 @@ def test_a_verb_at_the_head_of_a_clause_says_what_the_tool_does(text, kind):
         "Lists notifications, including unread ones, mentions, and updates on issues",
         "List merge requests. Use this when the user wants to delete a branch.",
         "Reads the file. It does not modify or delete anything.",
+        "Returns the page as text. It does not save the page as a file, and never overwrites existing notes.",
         "Replies for a specified message.",
         "Executes a log query against a datasource and returns matching entries",
         "Get page content. To remove a page use delete_page instead.",

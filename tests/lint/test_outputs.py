@@ -74,6 +74,8 @@ def test_no_word_of_a_server_starts_a_workflow_command():
     lines = github.render([ONE, TWO]).splitlines()
     assert len(lines) == 2 and all(line.startswith("::") for line in lines)
     assert lines[0].startswith("::error title=earnest lint%3A read-only-but-writes,file=a b.py,line=3::")
+    odd = Finding("x", "s", "t", None, "note", "low", "m", "", place=Place("a\n::error::,b", 1))
+    assert len(github.render([odd]).splitlines()) == 1 and "%0A%3A%3Aerror" in github.render([odd])
     assert "50%25" in lines[1] and lines[1].startswith("::notice ")
 
 

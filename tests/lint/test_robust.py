@@ -33,9 +33,10 @@ TOOLS = st.dictionaries(
     | st.dictionaries(st.sampled_from(HINTS), st.booleans() | VALUES)
     | st.dictionaries(st.just("properties"), SCHEMAS),
 )
+from properties import examples
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(TOOLS, max_size=3))
 def test_no_definition_breaks_an_audit_a_profile_or_an_output(tools):
     servers = read_bytes(json.dumps({"server": "s", "tools": tools}).encode(), "s")

@@ -55,6 +55,12 @@ def test_a_baseline_knows_findings_by_what_they_are(tmp_path):
     assert path.read_text().count("\n") == len(baseline.load(path)) + 2  # one a line, for a readable difference
 
 
+def test_another_hint_of_a_known_tool_is_new():
+    bare = read_bytes(b'[{"name": "rows", "description": "Rows of a table", "inputSchema": {"type": "object"}}]', "s")
+    ones = lint(bare, Selection(only=frozenset(["missing-hint"])))
+    assert len({f.hint for f in ones}) > 1 and len({baseline.known(f) for f in ones}) == len(ones)
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2, "findings": []}', '{"version": 1, "findings": [{}]}'])
 def test_what_is_no_baseline_is_refused(tmp_path, text):
     (tmp_path / "b").write_text(text)

@@ -30,6 +30,15 @@ def bare(n: int | None): "Count rows"
 @mcp.tool(annotations=make_them())
 def computed(): "Count rows"
 
+class Names(str, Enum):
+    NAMED = "named_by_an_enumeration"
+
+@mcp.tool(name=Names.NAMED.value)
+def f(): "Count rows"
+
+@mcp.tool(annotations=ToolAnnotations(readOnlyHint=is_it(), openWorldHint=False))
+def half(): "Count rows"
+
 @mcp.tool(annotations=SNAKE)
 def snake(): "Remove a row"
 
@@ -78,12 +87,15 @@ def test_python_tools_are_read_as_the_sdk_would_list_them():
     assert found["snake"][2] == {"readOnlyHint": False, "destructiveHint": True}
     assert found["list_later"] == ("Lists things", ["x"], {"title": "T", "readOnlyHint": True})
     assert found["low"] == ("Find …", ["q"], read)
-    assert len(found) == 8
+    assert found["named_by_an_enumeration"] == ("Count rows", [], {})
+    assert len(found) == 10
 
 
 def test_hints_that_cannot_be_read_are_there_all_the_same():
     tool = next(t for t in python(PY, "s.py") if t.name == "computed")
     assert len(tool.raw.malformed) == 4 and tool.raw.read_only is None
+    half = next(t for t in python(PY, "s.py") if t.name == "half")
+    assert half.raw.malformed == ("readOnlyHint",) and half.raw.open_world is False
 
 
 def test_a_finding_has_the_line_of_its_tool_and_a_comment_silences_it():

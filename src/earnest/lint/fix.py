@@ -34,6 +34,10 @@ def changes(server: Server, proposals: Sequence[Proposal]) -> tuple[list[Change]
     """The changed files, and the proposals that no file took (defined elsewhere, or not literally). Raises E1023 without
     LibCST."""
     places = {tool.name: tool.place.path for tool in server.tools if tool.place is not None and tool.place.path.endswith(".py")}
+    lines: dict[str, dict[int, str]] = {}
+    for tool in server.tools:
+        if tool.place is not None:
+            lines.setdefault(tool.place.path, {})[tool.place.line] = tool.name
     by_file: dict[str, list[Proposal]] = {}
     left: list[Proposal] = []
     for one in proposals:
@@ -49,7 +53,7 @@ def changes(server: Server, proposals: Sequence[Proposal]) -> tuple[list[Change]
         except ImportError:
             raise EarnestError("E1023", "changing Python source needs LibCST", "pip install 'earnest[lint]'") from None
         before = Path(path).read_text("utf-8")
-        after, taken = rewrite(before, ones)
+        after, taken = rewrite(before, ones, lines.get(path))
         left += [one for one in ones if one.tool not in taken]
         if after != before:
             made.append(Change(path, before, after))

@@ -9,6 +9,7 @@ from typing import Final
 import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from earnest.lint.model import WIRE
 from earnest.lint.propose import Proposal
@@ -16,16 +17,19 @@ from earnest.lint.propose import Proposal
 _CLASS: Final = "ToolAnnotations"
 
 
-def rewrite(source: str, proposals: Sequence[Proposal]) -> tuple[str, frozenset[str]]:
-    """The source with the proposals in it, and the tools that took theirs. A tool whose annotations are no literal is left as
-    it is."""
+def rewrite(source: str, proposals: Sequence[Proposal], lines: Mapping[int, str] | None = None) -> tuple[str, frozenset[str]]:
+    """The source with the proposals in it, and the tools that took theirs. What is no literal is left as it is.
+
+    `lines`: which tool is registered on which line, for names that are no literal there.
+    """
     wanted: dict[str, dict[str, bool]] = {}
     for one in proposals:
         wanted.setdefault(one.tool, {})[WIRE[one.hint]] = one.value
-    module = cst.parse_module(source)
+    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    module = wrapper.module
     # SDK 2.x writes hints in snake case and takes both; the file's own spelling is kept.
-    editor = _Editor(wanted, snake="read_only_hint" in source or "destructive_hint" in source)
-    changed = module.visit(editor)
+    editor = _Editor(wanted, lines or {}, snake="read_only_hint" in source or "destructive_hint" in source)
+    changed = wrapper.visit(editor)
     if editor.new_class and _CLASS not in _imported(module):
         context = CodemodContext()
         AddImportsVisitor.add_needed_import(context, "mcp.types", _CLASS)
@@ -43,30 +47,38 @@ def _imported(module: cst.Module) -> frozenset[str]:
 
 
 class _Editor(cst.CSTTransformer):
-    def __init__(self, wanted: Mapping[str, Mapping[str, bool]], snake: bool) -> None:
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, wanted: Mapping[str, Mapping[str, bool]], lines: Mapping[int, str], snake: bool) -> None:
         super().__init__()
-        self._wanted, self._snake = wanted, snake
+        self._wanted, self._lines, self._snake = wanted, lines, snake
         self.done: set[str] = set()
         self.new_class = False
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-        decorators = [self._decorator(one, updated_node.name.value) for one in updated_node.decorators]
+        pairs = zip(original_node.decorators, updated_node.decorators, strict=True)
+        decorators = [self._decorator(one, self._at(before), updated_node.name.value) for before, one in pairs]
         return updated_node.with_changes(decorators=decorators)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         name = _last(updated_node.func)
         if name == "Tool":
-            tool = _string(updated_node, "name")
+            tool = _string(updated_node, "name") or self._at(original_node)
             return self._annotated(updated_node, tool) if tool is not None else updated_node
         if name in ("add_tool", "from_function") and updated_node.args and isinstance(updated_node.args[0].value, cst.Name):
-            return self._annotated(updated_node, _string(updated_node, "name") or updated_node.args[0].value.value)
+            tool = _string(updated_node, "name") or self._at(original_node) or updated_node.args[0].value.value
+            return self._annotated(updated_node, tool)
         return updated_node
 
-    def _decorator(self, node: cst.Decorator, function: str) -> cst.Decorator:
+    def _at(self, node: cst.CSTNode) -> str | None:
+        """The tool that is known to be registered on the line where a node begins."""
+        return self._lines.get(self.get_metadata(PositionProvider, node).start.line)
+
+    def _decorator(self, node: cst.Decorator, known: str | None, function: str) -> cst.Decorator:
         target = node.decorator
         if isinstance(target, cst.Attribute) and target.attr.value == "tool":
             call = cst.Call(target)
-            changed = self._annotated(call, function)
+            changed = self._annotated(call, known or function)
             return node if changed is call else node.with_changes(decorator=changed)
         if isinstance(target, cst.Call) and isinstance(target.func, cst.Attribute) and target.func.attr.value == "tool":
             first = target.args[0] if target.args else None
@@ -76,7 +88,7 @@ class _Editor(cst.CSTTransformer):
                 else None
             )
             told = positional.evaluated_value if positional is not None else None
-            name = _string(target, "name") or (told if isinstance(told, str) else None) or function
+            name = _string(target, "name") or (told if isinstance(told, str) else None) or known or function
             return node.with_changes(decorator=self._annotated(target, name))
         return node
 
@@ -95,7 +107,7 @@ class _Editor(cst.CSTTransformer):
         self.done.add(tool)
         self.new_class = True
         value = cst.Call(cst.Name(_CLASS), [_argument(self._spelled(key), one) for key, one in hints.items()])
-        return call.with_changes(args=_appended(call.args, _keyword("annotations", _commaed(value))))
+        return call.with_changes(args=_appended(call, _keyword("annotations", _commaed(value))))
 
     def _merged(self, node: cst.BaseExpression, hints: Mapping[str, bool]) -> cst.BaseExpression | None:
         if isinstance(node, cst.Call) and _last(node.func) == _CLASS:
@@ -104,7 +116,7 @@ class _Editor(cst.CSTTransformer):
                 spelled = {key, _snake(key)}
                 at = next((i for i, a in enumerate(arguments) if a.keyword is not None and a.keyword.value in spelled), None)
                 if at is None:
-                    arguments = _appended(arguments, _argument(self._spelled(key), value))
+                    arguments = _appended(node.with_changes(args=arguments), _argument(self._spelled(key), value))
                 else:
                     arguments[at] = arguments[at].with_changes(value=_name(value))
             return _commaed(node.with_changes(args=arguments))
@@ -125,9 +137,9 @@ class _Editor(cst.CSTTransformer):
         return _snake(key) if self._snake else key
 
 
-def _appended(arguments: Sequence[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
+def _appended(call: cst.Call, new: cst.Arg) -> list[cst.Arg]:
     """An argument more: on a line of its own where the others are."""
-    found = list(arguments)
+    found = list(call.args)
     if not found:
         return [new]
     last = found[-1]
@@ -136,7 +148,8 @@ def _appended(arguments: Sequence[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
         if len(found) > 1 and isinstance(before, cst.Comma):
             found[-1] = last.with_changes(comma=before)
             return [*found, new.with_changes(comma=last.comma)]
-        return [*found, new]
+        found[-1] = last.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
+        return [*found, new.with_changes(comma=last.comma)]
     between = found[-2].comma if len(found) > 1 and isinstance(found[-2].comma, cst.Comma) else _comma()
     found[-1] = last.with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
     return [*found, new.with_changes(whitespace_after_arg=last.whitespace_after_arg)]

@@ -72,6 +72,10 @@ class _Finder(ast.NodeVisitor):
             for target in targets:
                 if isinstance(target, ast.Name) and value is not None:
                     self._bound[target.id] = value
+            if isinstance(statement, ast.ClassDef):  # an enumeration of names: `Tools.STATUS`
+                for member in statement.body:
+                    if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
+                        self._bound[f"{statement.name}.{member.targets[0].id}"] = member.value
         for inner in ast.walk(tree):
             if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._functions.setdefault(inner.name, inner)
@@ -163,6 +167,8 @@ class _Finder(ast.NodeVisitor):
         for _ in range(4):
             if isinstance(node, ast.Name) and node.id in self._bound:
                 node = self._bound[node.id]
+            elif isinstance(node, ast.Attribute):
+                node = self._bound.get(ast.unparse(node).removesuffix(".value"), node)
         return node
 
     def _value(self, node: ast.expr | None) -> Any:
