@@ -56,6 +56,47 @@ async def test_a_page_is_refused_even_one_on_localhost_with_the_token(live, orig
         assert (await live.raw(message("ping"), {**PLAIN, "Origin": origin}, method=method)).status == 403
 
 
+async def test_the_listeners_own_origin_is_none_of_a_page_and_passes(live):
+    port = live.url.rpartition(":")[2]
+    for origin in (live.url, f"http://localhost:{port}"):
+        assert (await live.raw(message("ping"), {**PLAIN, "Origin": origin})).status == 200
+    for origin in ("http://localhost", f"https://localhost:{port}", f"http://localhost:{port}.evil.example"):
+        assert (await live.raw(message("ping"), {**PLAIN, "Origin": origin})).status == 403
+
+
+async def test_errors_of_a_modern_server_come_with_the_status_of_their_code(gateway, scripted):
+    calls = {"poor": {"error": {"code": -32021, "message": "no", "data": {"requiredCapabilities": {"sampling": {}}}}}}
+    calls["odd"] = {"error": {"code": -32000, "message": "no"}}
+    tools = [reader("poor"), reader("odd")]
+    command, _ = scripted({"era": "modern", "tools": tools, "calls": calls})
+    live = await gateway({"one": {"command": command}})
+    for name, code, status in (("poor", -32021, 400), ("odd", -32000, 200)):
+        reply = await live.raw(*modern("tools/call", name=name, arguments={}), "/s/one/mcp")
+        assert (reply.status, reply.json()["error"]["code"]) == (status, code)
+
+
+async def test_a_tool_that_no_list_has_is_answered_at_once_and_nobody_is_asked(gateway, scripted):
+    command, record = scripted(SERVER)
+    live = await gateway({"one": {"command": command}}, preset="cautious")
+    for era in ("legacy", "modern"):
+        client = await live.opened("/s/one/mcp", era)
+        answer = await asyncio.wait_for(client.call("nowhere"), 10)
+        assert answer["result"]["isError"] and text_of(answer).startswith("Unknown tool 'nowhere'")
+    assert not record.calls()
+
+
+async def test_a_body_of_another_version_than_its_header_is_a_mismatch(live):
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "v999"}
+    headers = {**PLAIN, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
+    reply = await live.raw(message("server/discover", {"_meta": meta}), headers)
+    assert (reply.status, reply.json()["error"]["code"]) == (400, -32020)
+
+
+async def test_initialize_in_the_modern_era_is_a_method_that_it_does_not_have(live):
+    reply = await live.raw(*modern("initialize"))
+    assert (reply.status, reply.json()["error"]["code"]) == (404, -32601)
+
+
 async def test_a_body_that_is_no_json_or_says_it_is_not_is_refused(live):
     assert (await live.raw(message("ping"), {**PLAIN, "Content-Type": "text/plain"})).status == 415
     assert (await live.raw(message("ping"), {"Accept": "*/*"})).status == 415

@@ -102,7 +102,11 @@ class Heard:
         self.messages: list[Message] = []
         self.requests: list[Message] = []
         self.errors: list[tuple[str, bool]] = []
+        self.partings = 0
         self.over = asyncio.Event()
+
+    def parted(self) -> None:
+        self.partings += 1
 
     def reply(self, reply: Reply) -> None:
         self.replies.append(reply)
@@ -595,7 +599,32 @@ async def test_a_legacy_stream_that_breaks_off_is_taken_up_where_it_was_and_noth
         heard = Heard()
         link.call("tools/call", b'{"name":"a"}', heard)
         assert json.loads((await heard.wait()).replies[0].result) == {"ok": True}
-    assert len(sent) == 1
+    assert len(sent) == 1 and heard.partings == 0
+
+
+async def test_a_server_that_ends_its_stream_before_the_answer_is_told_of_as_one_that_wants_to_be_asked_again() -> None:
+    sent: list[int] = []
+
+    def call(message: Any, request: Request, responder: Responder) -> None:
+        sent.append(message["id"])
+        stream = responder.stream()
+        stream.event(b"", "e-1", 50)
+        stream.close()
+
+    def get(message: Any, request: Request, responder: Responder) -> None:
+        if request.header("last-event-id") != "e-1":
+            responder.empty(405)
+            return
+        stream = responder.stream()
+        stream.event(json.dumps({**ANSWER, "id": sent[0]}).encode(), "e-2")
+        stream.close()
+
+    async with linked(legacy("s-1", tools__call=call, GET=get)) as (link, _):
+        await link.open()
+        heard = Heard()
+        link.call("tools/call", b'{"name":"a"}', heard)
+        assert json.loads((await heard.wait()).replies[0].result) == {"ok": True}
+    assert len(sent) == 1 and heard.partings == 1
 
 
 @pytest.mark.parametrize("header", ["Host", "Mcp-Session-Id", "mcp-name", "Content-Length", "Bad Name", "Line\r\nBreak"])

@@ -316,7 +316,10 @@ class App:
             )
             bound = self.listener.address
             self._host = wanted[0]
-            self.http.hosts = loopback_hosts(bound[1]) | {h.lower() for h in settings.hosts} | {f"{bound[0]}:{bound[1]}"}
+            own = loopback_hosts(bound[1]) | {f"{bound[0]}:{bound[1]}"}
+            self.http.hosts = own | {h.lower() for h in settings.hosts}
+            # A request of the listener's own origin is of no page: nothing that a browser would run is served here.
+            self.http.origins |= {f"http://{host}" for host in own if host.endswith(f":{bound[1]}")}
             self._write_address(f"http://{bound[0]}:{bound[1]}")
         bound = self.listener.address
         address = f"http://{bound[0]}:{bound[1]}"

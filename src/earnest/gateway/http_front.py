@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
 from earnest.gateway.client import Client, Route
+from earnest.gateway.resumable import ResumableOutlet, Streams
 from earnest.gateway.session import Session
 from earnest.net.checks import Refusal, bearer, check_host, check_origin, check_token, token_digest
 from earnest.net.message import Request
 from earnest.net.responder import EventStream, Responder
-from earnest.protocol import envelope, eras
+from earnest.protocol import envelope, eras, headers
 from earnest.protocol.calls import Metas, read_params
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.protocol.headers import Lines
@@ -39,31 +40,28 @@ _GONE: Final = Refusal(404, "this session is over; initialize again")
 
 
 class HttpOutlet:
-    """The way back for one request over HTTP."""
+    """The way back for one modern request over HTTP; see `ResumableOutlet` for legacy ones."""
 
-    __slots__ = ("_headers", "_modern", "_responder", "_stream")
+    __slots__ = ("_responder", "_stream")
 
-    def __init__(self, responder: Responder, modern: bool) -> None:
+    def __init__(self, responder: Responder) -> None:
         self._responder = responder
-        self._modern = modern
         self._stream: EventStream | None = None
-        self._headers: tuple[tuple[str, str], ...] = ()
-
-    def with_session(self, id: str) -> None:
-        """Tell the client the id of its session with the answer."""
-        self._headers = ((SESSION_HEADER, id),)
 
     def send(self, message: bytes) -> None:
         if self._stream is None:
-            self._stream = self._responder.stream(200, self._headers)
+            self._stream = self._responder.stream(200)
         self._stream.event(message)
+
+    def part(self) -> None:
+        pass
 
     def finish(self, message: bytes, status: int = 200) -> None:
         if self._stream is not None:
             self._stream.event(message)
             self._stream.close()
         elif not self._responder.started:
-            self._responder.json(status if self._modern else 200, message, self._headers)
+            self._responder.json(status, message)
 
     def abandon(self) -> None:
         if self._stream is not None:
@@ -75,12 +73,14 @@ class HttpOutlet:
 class _HttpTransport:
     """A session's place for what belongs to no request: the legacy GET stream, if the client opened one."""
 
-    def __init__(self) -> None:
-        self.stream: EventStream | None = None
+    def __init__(self, streams: Streams) -> None:
+        self.streams = streams
+        self.opened = False
+        """A client listened once: what it misses while it is away is kept for it."""
 
     def notify(self, message: bytes) -> None:
-        if self.stream is not None:
-            self.stream.event(message)
+        if self.opened:
+            self.streams.standing.send(message)
 
     def begin(self, id: bytes) -> None:
         pass
@@ -100,7 +100,7 @@ class _Known:
 
     Who it is and where it leads is asked of tokens and routes again each time: those may be gone."""
 
-    __slots__ = ("digest", "fields", "forwarded", "hosts", "misfit", "name", "route", "settings", "version")
+    __slots__ = ("digest", "fields", "forwarded", "hosts", "misfit", "name", "prefers_stream", "route", "settings", "version")
 
     def __init__(self, name: str, digest: bytes, hosts: frozenset[str], route: Route) -> None:
         self.name = name
@@ -108,6 +108,8 @@ class _Known:
         self.hosts = hosts
         self.route = route
         self.version: str | None = None
+        self.prefers_stream = False
+        """The client named event streams before JSON."""
         self.misfit: Refusal | None = None
         """Why a POST with such a head is refused before its body is looked at."""
         self.fields = Lines()
@@ -136,7 +138,7 @@ class HttpFront:
         self._gateway = gateway
         self._tokens = tokens
         self.hosts = hosts
-        self._origins = origins
+        self.origins = origins
         self._limits = limits
         self._client_of = client_of
         self._recognise = recognise
@@ -171,7 +173,7 @@ class HttpFront:
 
     def _read(self, request: Request) -> _Known | Refusal:
         """Check a head and read what it says."""
-        refusal = check_host(request.header("host"), self.hosts) or check_origin(request.header("origin"), self._origins)
+        refusal = check_host(request.header("host"), self.hosts) or check_origin(request.header("origin"), self.origins)
         if refusal is not None:
             return refusal
         own = request.header(TOKEN_HEADER)
@@ -189,6 +191,7 @@ class HttpFront:
         elif not (_accepts(accept, "application/json") and _accepts(accept, "text/event-stream")):
             known.misfit = Refusal(406, "Accept must name application/json and text/event-stream")
         known.version = request.header("mcp-protocol-version")
+        known.prefers_stream = (accept or "").casefold().partition("application/json")[0].find("text/event-stream") >= 0
         known.fields = Lines((n, v) for n, v in request.headers if n.startswith("mcp-"))
         return known
 
@@ -249,13 +252,14 @@ class HttpFront:
             if modern:
                 self._post_modern(request, responder, client, known, message)
             else:
-                self._post_legacy(request, responder, client, known.route, message)
+                self._post_legacy(request, responder, client, known, message)
         except EarnestError as error:
             responder.json(503, envelope.error(message.id, -31003, error.message))
 
     def _is_modern(self, version: str | None, message: Message) -> bool:
         if message.kind == "request" and message.method == "initialize":
-            return False
+            # What says itself that it is of the modern era is told that its era has no such method.
+            return eras.is_modern(read_params(message.params))
         if version in eras.MODERN_VERSIONS:
             return True
         if message.kind == "request":
@@ -270,7 +274,7 @@ class HttpFront:
     def _post_modern(self, request: Request, responder: Responder, client: Client, known: _Known, message: Message) -> None:
         if responder.gone:
             return  # it went away while it was looked at, and that cancels
-        outlet = HttpOutlet(responder, True)
+        outlet = HttpOutlet(responder)
         if message.kind != "request":
             responder.empty(202)
             return
@@ -279,6 +283,8 @@ class HttpFront:
             meta = self._metas.read(params)
             facts = eras.modern_facts(meta, params, message.id)
         except WireError as error:
+            if error.rpc_code == eras.UNSUPPORTED_VERSION and known.version in eras.MODERN_VERSIONS:
+                error = headers.mismatch(f"{headers.VERSION} does not repeat the protocol version of the body", message.id)
             outlet.finish(error.answer(), error.http_status)
             return
         settings = self._gateway.settings
@@ -299,19 +305,18 @@ class HttpFront:
         request.on_disconnect(partial(session.vanished, internal))
         session.handle(message, outlet, known.fields, as_id=internal, params=params, meta=meta)
 
-    def _post_legacy(self, request: Request, responder: Responder, client: Client, route: Route, message: Message) -> None:
-        id = request.header(SESSION_HEADER)
-        outlet = HttpOutlet(responder, False)
+    def _post_legacy(self, request: Request, responder: Responder, client: Client, known: _Known, message: Message) -> None:
+        id, route = request.header(SESSION_HEADER), known.route
+        fresh = ""
         if message.kind == "request" and message.method == "initialize":
             entry = self._enter(client, route, modern=False)
             entry.session.forwarded = self._forwarded(request, route)
             fresh = secrets.token_urlsafe(24)
             self._legacy[fresh] = entry
-            outlet.with_session(fresh)
         else:
             if id is None:
                 if message.kind == "request" and message.method == "ping":
-                    outlet.finish(envelope.result(message.id, b"{}"))
+                    responder.json(200, envelope.result(message.id, b"{}"))
                     return
                 responder.refuse(Refusal(400, f"{SESSION_HEADER} is missing; initialize first"))
                 return
@@ -323,6 +328,10 @@ class HttpFront:
             if route.read_only and not entry.session.route.read_only:
                 entry.session.narrow(route)
         entry.used = self._gateway.now()
+        prime = not fresh and entry.session.version == eras.LEGACY
+        outlet = ResumableOutlet(responder, entry.transport.streams, prime=prime, prefers_stream=known.prefers_stream)
+        if fresh:
+            outlet.with_header(SESSION_HEADER, fresh)
         entry.session.handle(message, outlet)
         if message.kind != "request":
             responder.empty(202)
@@ -340,7 +349,7 @@ class HttpFront:
             self.expire(0.0 if len(self._legacy) + len(self._modern) >= 2 * MAX_SESSIONS else IDLE_S / 60)
             if len(self._legacy) + len(self._modern) >= 2 * MAX_SESSIONS:
                 raise EarnestError("E1705", f"too many sessions (limit {2 * MAX_SESSIONS})")
-        transport = _HttpTransport()
+        transport = _HttpTransport(Streams(self._gateway.loop.call_later))
         session = Session(self._gateway, client, route, transport, id=self._new_id(), modern=modern)
         session.over_http = True
         self._gateway.join(session)
@@ -362,15 +371,17 @@ class HttpFront:
         if not _accepts(request.header("accept") or "", "text/event-stream"):
             responder.refuse(Refusal(406, "this answers with text/event-stream"))
             return
-        if entry.transport.stream is not None and not entry.transport.stream.gone:
-            entry.transport.stream.close()
-        stream = entry.transport.stream = responder.stream(200)
-
-        def left() -> None:
-            if entry.transport.stream is stream:
-                entry.transport.stream = None
-
-        request.on_disconnect(left)
+        last_event_id = request.header("last-event-id")
+        found = entry.transport.streams.find(last_event_id) if last_event_id is not None else None
+        if last_event_id is not None and found is None:
+            responder.refuse(Refusal(400, "no stream can be taken up again behind this event"))
+            return
+        standing = entry.transport.streams.standing
+        stream, after = found or (standing, standing.newest)
+        if stream is standing:
+            entry.transport.opened = True
+        prime = found is None and entry.session.version == eras.LEGACY
+        stream.attach(responder.stream(200), after, prime=prime)
 
     def _delete(self, request: Request, responder: Responder, name: str, route: Route) -> None:
         id = request.header(SESSION_HEADER)
@@ -394,14 +405,12 @@ class HttpFront:
             self._leave(self._modern.pop(modern))
 
     def _idle(self, entry: _Entry, limit: float) -> bool:
-        stream = entry.transport.stream
-        streaming = stream is not None and not stream.gone
+        streaming = entry.transport.streams.standing.open
         return entry.used <= limit and not entry.session.relays and not entry.session.listening and not streaming
 
     def _leave(self, entry: _Entry) -> None:
-        if entry.transport.stream is not None:
-            entry.transport.stream.close()
         entry.session.close()
+        entry.transport.streams.close()
 
 
 def _accepts(accept: str | None, kind: str) -> bool:

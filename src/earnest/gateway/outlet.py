@@ -11,6 +11,9 @@ class Outlet(Protocol):
     def send(self, message: bytes) -> None:
         """A message that belongs to the request and is not its answer (progress, log, a server's request)."""
 
+    def part(self) -> None:
+        """The rest comes later: a client that can come back for it may be let go until then."""
+
     def finish(self, message: bytes, status: int = 200) -> None:
         """The answer. Nothing can be sent after it. `status`: of an HTTP response that was not begun yet."""
 

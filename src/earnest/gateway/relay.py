@@ -25,7 +25,7 @@ from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
 from earnest.pdp.facts import Judgement, Question
-from earnest.protocol import asking, bridge, calls, envelope, headers, outcomes
+from earnest.protocol import asking, bridge, calls, envelope, eras, headers, outcomes
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.labels import Facts
 from earnest.protocol.methods import Method
@@ -193,6 +193,7 @@ class Relay:
             self.tool = server.method(self.method.name, self.method.claims)
 
     def _judge(self) -> None:
+        assert self.served is not None
         self.state = "judged"
         self.look_up()
         if self.headers is not None and self.method.name == "tools/call":
@@ -203,7 +204,12 @@ class Relay:
         if "requestState" in self.members:
             self.gateway.asking.own_state(self)
         if judgement.verdict is Verdict.ASK:
-            if judgement.host_may_ask:
+            if self.method.kind == "tool" and self.subject not in self.served.server.tools:
+                # No page of the server's list has it, so there is nothing that a person could be shown and say yes to.
+                self.gateway.records.decided(judgement, "deny")
+                text = f"unknown tool {self.subject[:200]!r}"
+                self.refuse("refused", asking.failed(text, judgement.id, self.session.modern), text)
+            elif judgement.host_may_ask:
                 self.release()
             else:
                 self.gateway.asking.ask(self)
@@ -378,17 +384,19 @@ class Relay:
             self.unavailable(error, "withheld")
             return
         try:
-            answer, word = self._answer(link, judgement, reply, outcome)
+            answer, word, status = self._answer(link, judgement, reply, outcome)
         except WireError as error:
             answer, word = envelope.error(self.request_id, error.rpc_code, error.message, error.data), "malformed"
-        self.finish(answer, word, "", reply.error or reply.result)
+            status = error.http_status
+        self.finish(answer, word, "", reply.error or reply.result, status)
 
-    def _answer(self, link: Link, judgement: Judgement, reply: Reply, outcome: outcomes.Outcome) -> tuple[bytes, str]:
-        """The client's answer and the word for the receipt. Raises `WireError` for what cannot be said to this client."""
+    def _answer(self, link: Link, judgement: Judgement, reply: Reply, outcome: outcomes.Outcome) -> tuple[bytes, str, int]:
+        """The client's answer, the word for the receipt and the status over HTTP. Raises `WireError` for what cannot be said to
+        this client."""
         crossing = link.hello.modern != self.session.modern
         if reply.error:
             raw = bridge.error_to(self.session.modern, reply.error, self.method) if crossing else reply.error
-            return envelope.error_raw(self.request_id, raw), "protocol-error"
+            return envelope.error_raw(self.request_id, raw), "protocol-error", eras.http_status(envelope.failure(raw).code)
         if outcome.malformed:
             # Two readers could take it for two different results, so neither gets it (law 8).
             raise WireError(envelope.INTERNAL_ERROR, "the server's result cannot be read in one way", code="E1311")
@@ -400,7 +408,12 @@ class Relay:
         if outcome.task_id and self.served is not None:
             self.gateway.names.task(self.session, self.served, outcome.task_id)
         word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type
-        return envelope.result(self.request_id, result), word
+        return envelope.result(self.request_id, result), word, 200
+
+    def parted(self) -> None:
+        """The server wants to be asked again for the rest; so the client may be told to come again as well."""
+        if not self.done:
+            self.outlet.part()
 
     def lost(self, error: EarnestError, sent: bool) -> None:
         """No answer will come."""

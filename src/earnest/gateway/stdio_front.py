@@ -34,6 +34,9 @@ class StdioOutlet:
     def send(self, message: bytes) -> None:
         self._peer.send(envelope.one_line(message))
 
+    def part(self) -> None:
+        pass
+
     def finish(self, message: bytes, status: int = 200) -> None:
         self._peer.send(envelope.one_line(message), self._id)
 

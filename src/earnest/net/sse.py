@@ -115,9 +115,9 @@ class Parser:
         )
 
 
-def encode(data: bytes, event_id: str | None = None, event: str | None = None) -> bytes:
+def encode(data: bytes, event_id: str | None = None, event: str | None = None, retry_ms: int | None = None) -> bytes:
     """One event as bytes. Line breaks inside `data` become further `data` lines, so any bytes survive as
-    lines.
+    lines. `retry_ms`: how long a client shall wait before it reconnects.
 
     Raises ValueError if `event_id` or `event` holds a line break or NUL: they could forge fields.
     """
@@ -127,6 +127,8 @@ def encode(data: bytes, event_id: str | None = None, event: str | None = None) -
             if any(c in value for c in "\r\n\0"):
                 raise ValueError(f"{name} must hold no line break and no NUL")
             head += f"{name}: {value}\n"
+    if retry_ms is not None:
+        head += f"retry: {retry_ms}\n"
     if b"\n" not in data and b"\r" not in data:
         return head.encode() + b"data: " + data + b"\n\n"
     return head.encode() + b"".join(b"data: " + line + b"\n" for line in _LINES.split(data)) + b"\n"

@@ -203,18 +203,18 @@ def check(
         key = header.lower()
         if key in ("mcp-protocol-version", "mcp-method", "mcp-name"):
             if key in seen:
-                raise _mismatch(f"{header} is given twice", id)
+                raise mismatch(f"{header} is given twice", id)
             seen[key] = value.strip(" \t")
         elif key.startswith(_PREFIX):
             if key in params_given:
-                raise _mismatch(f"{header} is given twice", id)
+                raise mismatch(f"{header} is given twice", id)
             params_given[key] = (header, value.strip(" \t"))
     if seen.get("mcp-protocol-version") != version:
-        raise _mismatch(f"{VERSION} does not repeat the protocol version of the body", id)
+        raise mismatch(f"{VERSION} does not repeat the protocol version of the body", id)
     if decode_value(seen.get("mcp-method", "")) != name:
-        raise _mismatch(f"{METHOD} does not repeat the method of the body", id)
+        raise mismatch(f"{METHOD} does not repeat the method of the body", id)
     if method is not None and method.mcp_name and decode_value(seen.get("mcp-name", "")) != text(params, method.names):
-        raise _mismatch(f"{NAME} does not repeat {method.names!r} of the body", id)
+        raise mismatch(f"{NAME} does not repeat {method.names!r} of the body", id)
     if method is not None and method.name == "tools/call":
         for one in schema or ():
             _check_param(one, params_given.pop(one.header.lower(), None), params, id)
@@ -226,10 +226,10 @@ def _check_param(one: Declared, header: tuple[str, str] | None, params: Mapping[
     expected = _render(raw)
     if expected is None:
         if header is not None:
-            raise _mismatch(f"{one.header} has no argument in the body", id)
+            raise mismatch(f"{one.header} has no argument in the body", id)
         return
     if header is None:
-        raise _mismatch(f"{one.header} is missing", id)
+        raise mismatch(f"{one.header} is missing", id)
     got = decode_value(header[1])
     if got == expected:
         return
@@ -243,10 +243,11 @@ def _check_param(one: Declared, header: tuple[str, str] | None, params: Mapping[
         and Decimal(got) == Decimal(raw.decode())
     ):
         return
-    raise _mismatch(f"{one.header} does not repeat {'.'.join(one.path)!r} of the body", id)
+    raise mismatch(f"{one.header} does not repeat {'.'.join(one.path)!r} of the body", id)
 
 
-def _mismatch(why: str, id: bytes) -> WireError:
+def mismatch(why: str, id: bytes) -> WireError:
+    """The refusal of a request whose headers say something else than its body."""
     return WireError(HEADER_MISMATCH, why, id, code="E1331", remedy="Headers are made from the body; list the tools again.")
 
 

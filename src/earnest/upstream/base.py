@@ -37,6 +37,9 @@ class ExchangeHandler(Protocol):
         """A request of the server that belongs to this one (legacy era: sampling, elicitation, roots). Returns whether it
         was taken; one that was not is declined by the link. Taken ones are answered by `Link.respond`."""
 
+    def parted(self) -> None:
+        """The server closed its stream before the answer, to be asked again (2025-11-25); the link does so by itself."""
+
     def lost(self, error: EarnestError, sent: bool) -> None:
         """No answer will come. `sent`: bytes of the request may have reached the server, so it may have taken effect."""
 

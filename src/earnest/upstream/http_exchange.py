@@ -145,7 +145,7 @@ class HttpExchange:
     def lost(self, error: EarnestError, sent: bool) -> None:
         """The connection is gone. A legacy stream that gave event ids can be taken up again."""
         if self._mode == _STREAM and self._may_resume():
-            self._stream_ended()
+            self._stream_ended(polite=False)
             return
         self.lose(error, sent or self._resumes > 0)
 
@@ -215,13 +215,16 @@ class HttpExchange:
     def _may_resume(self) -> bool:
         return not self.modern and not self.done and self._parser is not None and bool(self._parser.last_id)
 
-    def _stream_ended(self) -> None:
+    def _stream_ended(self, polite: bool = True) -> None:
+        """The stream is over, and perhaps to be taken up again. `polite`: the server ended it, it did not break off."""
         parser = self._parser
         if not self._may_resume() or parser is None or self._resumes >= MAX_RESUMES:
             self.lose(self._error("E1235", "ended its answer's stream without an answer"), True)
             return
         wait_ms = 1000 if parser.retry_ms is None else parser.retry_ms
         self._resumes += 1
+        if polite:
+            self._handler.parted()
         self._timer = self._owner.loop.call_later(min(max(wait_ms, 50), 30_000) / 1000, self._resume)
 
     def _resume(self) -> None:

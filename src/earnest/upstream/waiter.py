@@ -27,6 +27,9 @@ class Waiter:
     def request(self, message: Message) -> bool:
         return False
 
+    def parted(self) -> None:
+        pass
+
     def lost(self, error: EarnestError, sent: bool) -> None:
         if not self.future.done():
             self.future.set_exception(error)
