@@ -24,6 +24,11 @@ def kinds(text, least=("high",)):
         ("Execute commands on remote hosts", "run"),
         ("Notion | Create a page\nError Responses:\n400: Bad request", "create"),
         ("Update the labels of an issue. This replaces the current labels with the provided list.", "overwrite"),
+        ("Tool for sending mail to a person", "send"),
+        ("Allows deleting rows from a table", "delete"),
+        ("Provides the ability to delete a row", "delete"),
+        ("⚠️ DESTRUCTIVE: Deletes a row", "delete"),
+        ("You can use this tool to send mail to a person", "send"),
         ("[beta] Delete a chat message", "delete"),
     ],
 )

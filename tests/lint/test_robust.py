@@ -14,6 +14,7 @@ from earnest.lint.reading import read_bytes
 from earnest.lint.run import Selection, lint
 from earnest.lint.stores.profile import check
 from earnest.lint.stores.registry import PROFILES
+from properties import examples
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=30),
@@ -33,7 +34,6 @@ TOOLS = st.dictionaries(
     | st.dictionaries(st.sampled_from(HINTS), st.booleans() | VALUES)
     | st.dictionaries(st.just("properties"), SCHEMAS),
 )
-from properties import examples
 
 
 @settings(max_examples=examples(80), deadline=None)

@@ -21,7 +21,7 @@ from earnest.lint.model import Confidence
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{40,}`", re.S)
 _HEAD: Final = re.compile(
-    r"^(?:\[\w+\]\s*|[^A-Za-z\[]+|\[(?!\w+\])|(?:notion|tip|important|note|warning|critical)\s*[|:]\s*|example:\s*\{.*?\}\}?\s*"
+    r"^(?:\[\w+\]\s*|[^A-Za-z\[]+|\[(?!\w+\])|(?:notion|tip|important|note|warning|critical|destructive|dangerous|deprecated|experimental|read-?only)\s*[|:]\s*|example:\s*\{.*?\}\}?\s*"
     r"|for the params schema [^.]*\.?\s+(?=[A-Z])|\*\*[^*]{1,40}:\*\*\s*)+",
     re.I,
 )
@@ -42,7 +42,11 @@ _OPENERS: Final = re.compile(
     r"|use to (?=\w)|(?:a |an )?(?:tool|function|utility|endpoint) (?:to|for|that|which) |used to |allows? (?:you|users?|"
     r"the user|agents?)? ?to |lets you |enables? (?:you )?to |helps? (?:you )?(?:to )?"
     r"|(?:first|then|always|efficiently|securely|quickly|safely|permanently|automatically|intelligently|simply|start "
-    r"here:) |it (?:will |also )?|will |tools? for |(?:essential|primary|quick) \w+ tool )+",
+    r"here:) |(?:it|this) (?:will |also |can )?|will |tools? for |you can (?:use this (?:tool )?to )?|(?:can be )?used "
+    r"(?:to|for) "
+    r"|(?:allows?|enables?|supports?) (?=\w+ing\b)|(?:function|command|endpoint|utility|ability|api) (?:to|for) "
+    r"|provides? (?:the |an? )?(?:ability|functionality|way|interface|means|tools?) (?:to|for) |(?:essential|primary|"
+    r"quick) \w+ tool )+",
     re.I,
 )
 _WORD: Final = re.compile(r"[a-z][a-z'’_/-]*[a-z]|[a-z]|[.,;:()]|\d+")

@@ -18,6 +18,9 @@ _DEEP: Final = 6
 
 
 def _check(seen: Seen) -> Iterator[Note]:
+    told = _wrong(seen.server.instructions)
+    if told:
+        yield Note(f"its instructions to the model: the text {told[0]}", fix="take them out", severity=told[1])
     for tool in seen.server.tools:
         for where, text in _texts(tool):
             if text.isascii() and text.isprintable():

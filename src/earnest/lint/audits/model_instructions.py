@@ -85,6 +85,13 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str, Severity, Confidence], ...]] = (
 
 
 def _check(seen: Seen) -> Iterator[Note]:
+    # A server's instructions are meant for the model: only what works against the person counts there.
+    for pattern, what, severity, confidence in _RULES:
+        found = pattern.search(seen.server.instructions) if severity == "error" else None
+        if found:
+            text = " ".join(found.group().split())
+            yield Note(f"its instructions contain a sentence that {what}: {text!r}", severity=severity, confidence=confidence)
+            break
     for tool in seen.server.tools:
         text = tool.description
         for pattern, what, severity, confidence in _RULES:
