@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from earnest.config import jsonc, toml_ranges
 from earnest.config.document import Edit, Node, apply, position
 from earnest.core.errors import EarnestError
+from properties import examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -28,7 +29,7 @@ def ranges_hold(node: Node, data: bytes) -> None:
         ranges_hold(item, data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(st.text(max_size=4), json_values, max_size=4), st.booleans(), st.sampled_from([None, 2]))
 def test_json_is_read_as_the_standard_library_reads_it(value: object, ascii_only: bool, indent: int | None) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
@@ -127,7 +128,7 @@ toml_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["", "[t{}]", "[[r]]", "[t.'x{}']"]), toml_values), max_size=6))
 def test_any_toml_is_read_as_the_standard_library_reads_it(parts: list[tuple[str, str]]) -> None:
     lines = []

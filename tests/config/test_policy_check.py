@@ -18,6 +18,7 @@ from earnest.config.policy.testing import run
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES
 from earnest.core.receipt import compact
+from properties import examples
 
 
 def checked(text: str, **more: int) -> Checked:
@@ -188,7 +189,7 @@ def test_a_line_that_is_no_receipt_is_an_error(line: str) -> None:
     assert (caught.value.code, "line 2" in caught.value.message) == ("E1112", True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.sets(st.sampled_from(NAMES)), st.sampled_from(["untrusted", "verified", "trusted"]))
 def test_what_a_situation_does_not_say_is_what_is_assumed_of_a_stranger(safe: set[str], trust: str) -> None:
     one = situation({"tool": "s/t", "trust": trust, **{name: name in ("read_only", "idempotent") for name in safe}})

@@ -16,6 +16,7 @@ from earnest.config.policy.findings import Wrong
 from earnest.config.policy.lower import condition
 from earnest.core.expr import ConditionError, evaluate
 from earnest.core.fold import closure, fold
+from properties import examples
 
 cel = pytest.importorskip("cel")
 
@@ -80,7 +81,7 @@ def theirs(text: str, args: Any) -> object:
         return "error"
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(texts, given_arguments)
 def test_a_condition_means_what_cel_says(text: str, args: dict[str, Any]) -> None:
     try:

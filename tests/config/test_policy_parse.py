@@ -19,6 +19,7 @@ from earnest.core.policy import Mode
 from earnest.core.profile import NAMES, Basis, Profile, Value
 from earnest.core.verdict import Verdict
 from earnest.core.vocabulary import ENDORSED, ToolFacts
+from properties import examples
 
 ALLOW, ASK, DENY = Verdict
 
@@ -103,7 +104,7 @@ def test_places_inside_long_strings_are_found() -> None:
     assert (two.line, two.column) == (1, 33 + 17)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20))
 def test_every_character_of_a_string_has_its_place(text: str) -> None:
     import json
@@ -290,7 +291,7 @@ def test_a_stricter_preset_asked_for_from_outside_is_kept() -> None:
     assert compose([], "cautious").policy.preset_name == "cautious"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(st.sampled_from("tool.raed_ny()[]!&|=<>'\"1 ?:argsx,\\{}-+/"), max_size=25))
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:

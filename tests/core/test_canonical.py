@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from earnest.core import canonical as subject
 from earnest.core.canonical import DEPTH, build, canonical, depth, digest, members
 from earnest.core.errors import EarnestError
+from properties import examples
 
 NUMBERS = ["0", "-0", "-0.0", "-1", "1.10", "1E2", "1e+2", "0.5e-7", str(2**63 - 1), str(2**64), "-1e3"]
 KEYS = ["a", "b", "A", "id", "Id", "é", "É", "ﬀ", "ff", "K", "k", "\U0001f600", "\ue000"]
@@ -63,7 +64,7 @@ def outcome(function: Any, raw: bytes) -> Any:
         return error.code
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(texts)
 def test_both_roads_lead_to_one_form(raw: bytes) -> None:
     exact = outcome(subject._exact, raw)
@@ -72,7 +73,7 @@ def test_both_roads_lead_to_one_form(raw: bytes) -> None:
     assert outcome(canonical, raw) == exact
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=12) | st.text(alphabet='{}[]",:0-1.eE\\u dDcC8', max_size=14).map(str.encode))
 def test_both_roads_refuse_the_same_texts(raw: bytes) -> None:
     exact = outcome(subject._exact, raw)
@@ -81,7 +82,7 @@ def test_both_roads_refuse_the_same_texts(raw: bytes) -> None:
     assert outcome(members, raw) == outcome(subject._exact_members, raw)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(texts)
 def test_the_form_is_a_fixed_point_and_says_the_same(raw: bytes) -> None:
     form = outcome(canonical, raw)
@@ -90,7 +91,7 @@ def test_the_form_is_a_fixed_point_and_says_the_same(raw: bytes) -> None:
         assert json.loads(form) == json.loads(raw)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.sampled_from(["list", "object"]), max_size=8),
     st.sampled_from(PAIRS),
@@ -112,7 +113,7 @@ def test_duplicates_are_refused_at_any_depth(
     assert caught.value.code == "E1302"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(texts)
 def test_members_agree_with_the_exact_road_and_build_undoes_them(raw: bytes) -> None:
     found = outcome(members, raw)

@@ -19,6 +19,7 @@ from earnest.core.policy import Mode, Policy, PolicyVerdict, Rule
 from earnest.core.profile import NAMES, Basis, Labels, Profile, Standing, Trust, Value, resolve
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, PRIVATE, UNTRUSTED, ToolFacts
+from properties import examples
 
 ALLOW, ASK, DENY = Verdict
 BOTH = PRIVATE | UNTRUSTED
@@ -168,7 +169,7 @@ def run(case: dict[str, object]) -> Decision:
     )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(decisions)
 def test_nothing_lowers_the_floor_and_the_policy_is_never_undercut(case: dict[str, object]) -> None:
     decision = run(case)
@@ -183,7 +184,7 @@ def test_nothing_lowers_the_floor_and_the_policy_is_never_undercut(case: dict[st
     assert decision.reasons[0].verdict >= decision.verdict or case["mode"] is Mode.OBSERVE
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(decisions, st.sampled_from([PRIVATE, UNTRUSTED]))
 def test_one_label_more_never_lets_more_through(case: dict[str, object], label: int) -> None:
     more = {**case, "bits": case["bits"] | label}  # type: ignore[operator]

@@ -24,6 +24,7 @@ from earnest.core.pin import (
     text_difference,
     text_pin,
 )
+from properties import examples
 
 SEARCH: dict[str, Any] = {
     "name": "search",
@@ -328,7 +329,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(json_values, json_values)
 def test_what_differs_is_never_passed_over(one: Any, two: Any) -> None:
     old, new = raw({"inputSchema": one}), raw({"inputSchema": two})

@@ -18,6 +18,7 @@ from earnest.core.policy import Policy, Rule, judge, tightened
 from earnest.core.profile import NAMES, Basis, Profile, Trust, Value
 from earnest.core.verdict import Verdict
 from earnest.core.vocabulary import Asks, ToolFacts, environment, flow_environment
+from properties import examples
 
 ALLOW, ASK, DENY = Verdict
 ALWAYS = e.Const(True)
@@ -108,7 +109,7 @@ def outcome(work: Any) -> Any:
 _BRACKETS = {ord("["): "(", ord("]"): ")", ord(","): None}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(conditions, tools, bits, arguments)
 def test_what_is_folded_and_closed_means_what_was_written(
     condition: e.Expr, tool: ToolFacts, flow: int, args: dict[str, Any]
@@ -121,7 +122,7 @@ def test_what_is_folded_and_closed_means_what_was_written(
     assert compiled == direct
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(policies, tools, bits, arguments)
 def test_a_row_says_what_the_rules_say(policy: Policy, tool: ToolFacts, flow: int, args: dict[str, Any]) -> None:
     row = compile(policy).row(tool)
@@ -132,7 +133,7 @@ def test_a_row_says_what_the_rules_say(policy: Policy, tool: ToolFacts, flow: in
     assert [(r.rule, r.verdict) for r in said.reasons] == [(r.rule, r.verdict) for r in direct.reasons]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(policies, strict_rules, tools, bits, arguments)
 def test_a_rule_that_asks_or_denies_on_the_floor_never_lets_more_through(
     policy: Policy, added: Rule, tool: ToolFacts, flow: int, args: dict[str, Any]
@@ -142,7 +143,7 @@ def test_a_rule_that_asks_or_denies_on_the_floor_never_lets_more_through(
     assert after.verdict >= before.verdict
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(policies, st.builds(rule, st.just(DENY), conditions), tools, bits, arguments)
 def test_a_deny_rule_added_anywhere_never_turns_a_deny_into_less(
     policy: Policy, added: Rule, tool: ToolFacts, flow: int, args: dict[str, Any]
@@ -160,7 +161,7 @@ def test_more_labels_never_turn_a_deny_into_an_allow_when_the_rule_speaks_of_lab
         assert row.at(flow | 1, dict).verdict >= row.at(flow, dict).verdict
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(policies, policies, tools, bits, arguments)
 def test_a_policy_that_may_only_tighten_only_tightens(
     policy: Policy, other: Policy, tool: ToolFacts, flow: int, args: dict[str, Any]

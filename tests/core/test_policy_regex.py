@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
 from earnest.core.regex import Regex, glob
+from properties import examples
 
 atoms = st.sampled_from(["a", "b", "1", "_", ".", r"\w", r"\d", r"\s", r"\W", r"\b", "[a-b1]", "[^a]", "^", r"\Z"])
 patterns = st.recursive(
@@ -24,7 +25,7 @@ patterns = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(patterns, st.text("ab1_ -", max_size=8))
 def test_it_finds_what_a_backtracking_engine_finds(pattern: str, text: str) -> None:
     assert Regex(pattern.replace(r"\Z", "$")).search(text) is bool(re.search(pattern, text, re.ASCII))

@@ -26,6 +26,7 @@ from earnest.core.receipt import (
     verify,
 )
 from earnest.core.verdict import Reason, Verdict
+from properties import examples
 
 WRITER = "w1"
 
@@ -151,7 +152,7 @@ def test_repairs_are_told() -> None:
     assert report.intact and report.repairs == (mended,)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_any_edit_before_the_checkpoint_shows(data: st.DataObject) -> None:
     whole = log(8)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earnest import Guard
+from properties import examples
 
 LABELS = {
     "inbox": {"read_only": True, "open_world": True, "reads_private": True, "sees_untrusted": True, "can_exfiltrate": False},
@@ -121,7 +122,7 @@ untrusted = st.tuples(
 trusted = st.tuples(st.just("contacts"), st.lists(st.fixed_dictionaries({"name": value, "email": value}), max_size=2))
 prompts = st.sampled_from(PROMPTS).map(lambda text: ("user", text))
 events = st.lists(st.one_of(prompts, untrusted, trusted), max_size=5)
-SOME = settings(max_examples=150, deadline=None)
+SOME = settings(max_examples=examples(150), deadline=None)
 
 
 def verdict(history, call, guard=None):

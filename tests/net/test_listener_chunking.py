@@ -14,6 +14,7 @@ from earnest.net.limits import ServerLimits
 from earnest.net.listener import Listener
 from earnest.net.message import Request
 from earnest.net.responder import Responder
+from properties import examples
 
 PIECES = [
     b"GET /a?x=1 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -74,7 +75,7 @@ def loop() -> Any:
 
 
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=5), st.lists(st.integers(1, 40), max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_cut_yields_the_same_requests_and_answers(
     loop: asyncio.AbstractEventLoop, pieces: list[bytes], cuts: list[int]
 ) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
 from earnest.net.sse import COMMENT, Event, Parser, encode
+from properties import examples
 
 
 def parse(*chunks: bytes, limit: int = 10_000) -> list[Event]:
@@ -86,7 +87,7 @@ def test_many_small_events_and_comments_never_reach_the_limit() -> None:
     ),
     st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_chunking_yields_the_same_events(parts: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(parts)
     whole = parse(stream)
@@ -96,7 +97,7 @@ def test_any_chunking_yields_the_same_events(parts: list[bytes], data: st.DataOb
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda b: b"\r" not in b), max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_was_encoded_is_parsed_back(payloads: list[bytes]) -> None:
     stream = b"".join(encode(p, str(n)) for n, p in enumerate(payloads))
     assert parse(stream) == [Event(p, b"message", str(n).encode()) for n, p in enumerate(payloads)]

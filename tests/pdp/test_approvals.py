@@ -13,6 +13,7 @@ from earnest.pdp.approvals import PENDING_S, Approvals
 from earnest.pdp.ids import Ids
 from earnest.store.base import Lock
 from earnest.store.sqlite import SqliteStore, open_store
+from properties import examples
 
 LOCK = Lock(
     principal="user:1",
@@ -64,7 +65,7 @@ def test_every_member_of_a_lock_is_one_that_this_file_changes() -> None:
     assert set(OTHER) == set(Lock.__struct_fields__)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sets(st.sampled_from(sorted(OTHER))))
 def test_a_yes_fits_no_lock_that_differs_in_any_member(changed: set[str]) -> None:
     with TemporaryDirectory() as folder:

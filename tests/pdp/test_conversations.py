@@ -13,6 +13,7 @@ from earnest.core.flow import PRIVATE, UNTRUSTED, Cause
 from earnest.pdp.conversations import Conversations, SavedLabels
 from earnest.pdp.persist import KeptLabels
 from earnest.store.sqlite import SqliteStore, open_store
+from properties import examples
 
 USER = ("user:1",)
 HOST = (*USER, "process:7.1")
@@ -145,7 +146,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(STEPS)
 def test_whatever_happens_labels_only_grow_and_a_restart_forgets_none_that_was_answered_for(
     steps: list[tuple[str, tuple[str, ...], int]],

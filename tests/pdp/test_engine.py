@@ -23,6 +23,7 @@ from earnest.pdp.floor import Floor
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptPins
 from earnest.protocol.outcomes import outcome
 from earnest.store.sqlite import SqliteStore, open_store
+from properties import examples
 
 KEY = ("user:1", "process:7.1")
 READ = b'{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":false}}'
@@ -115,7 +116,7 @@ RESULTS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["read", "fetch"]), st.sampled_from(RESULTS), st.integers(0, 2)), max_size=6))
 def test_whenever_the_store_fails_the_label_counts_all_the_same_and_a_restart_keeps_what_was_delivered(
     steps: list[tuple[str, bytes, int]],

@@ -12,6 +12,7 @@ from earnest.protocol import bridge
 from earnest.protocol.bridge import Carries, ClientFacts, crossing
 from earnest.protocol.envelope import WireError
 from earnest.protocol.methods import Era, Method, lookup
+from properties import examples
 
 CLIENT = ClientFacts(b'{"experimental":{"x":{}}}', b'{"name":"c","version":"1"}')
 IO = "io.modelcontextprotocol/"
@@ -206,7 +207,7 @@ VALUE = st.sampled_from(["{}", "1.10", '"s"', "[ ]", "null", "9007199254740993"]
 NAMES = ["a", "content", "structuredContent", "_meta", "nextCursor", "é"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.dictionaries(st.sampled_from(NAMES), VALUE),
     st.sampled_from(["tools/call", "tools/list", "prompts/get", "resources/read"]),

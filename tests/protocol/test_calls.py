@@ -11,6 +11,7 @@ from earnest.core.canonical import build, members
 from earnest.protocol import calls
 from earnest.protocol.envelope import WireError
 from earnest.protocol.methods import lookup
+from properties import examples
 
 
 def read(params: bytes) -> tuple[dict[str, bytes], str, bytes]:
@@ -125,7 +126,7 @@ NAME = st.text(st.characters(codec="utf-8"), max_size=5)
 VALUE = st.sampled_from(['{"a": 1.0}', "1E2", '"x"', "null", "[ ]"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b", "é", "_meta", "x y", ""]), VALUE), NAME, VALUE)
 def test_setting_a_member_sets_that_one_alone(old: dict[str, str], name: str, value: str) -> None:
     raw = ("{" + " , ".join(f"{json.dumps(key)} :{text}" for key, text in old.items()) + " }").encode()
@@ -154,7 +155,7 @@ KEY = st.sampled_from(["name", "arguments", "Name", "ARGUMENTS", "ｎame", "x", 
 ITEM = st.sampled_from(['"a"', '"b"', '{"n":1}', '{"n":1.0}', "null", "7"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(KEY, ITEM), max_size=4), st.booleans(), st.booleans(), st.booleans())
 def test_every_parser_reads_the_forwarded_call_as_it_was_judged(
     pairs: list[tuple[str, str]], first: bool, fold: bool, escaped: bool

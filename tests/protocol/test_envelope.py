@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Limits, Message, WireError, parse
+from properties import examples
 
 
 def refused(data: bytes, limits: Limits = envelope.DEFAULT_LIMITS) -> WireError:
@@ -173,7 +174,7 @@ def reference(text: str) -> bool:
     return all(name in known or fold not in known for name, fold in zip(names, folded, strict=True))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)), max_size=5),
     SPACES,
@@ -205,7 +206,7 @@ def _encodable(value: Any) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.integers() | st.text(max_size=10).filter(_encodable),
     st.text(min_size=1, max_size=10).filter(_encodable),

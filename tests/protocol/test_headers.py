@@ -13,6 +13,7 @@ from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import WireError
 from earnest.protocol.headers import Declared, check, declared, decode_value, encode_value, generate
 from earnest.protocol.methods import Method, lookup
+from properties import examples
 
 V = "2026-07-28"
 REGION = Declared(("region",), "Region", "string")
@@ -50,7 +51,7 @@ def test_malformed_base64_means_nothing(value: str) -> None:
     assert decode_value(value) is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(st.characters(codec="utf-8")))
 def test_every_value_survives(value: str) -> None:
     assert decode_value(encode_value(value)) == value
@@ -132,7 +133,7 @@ def test_a_renamed_tool_gets_a_new_header() -> None:
 VALUE = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(codec="utf-8"), max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(VALUE, VALUE, VALUE)
 def test_what_is_generated_is_accepted(region: Any, count: Any, dry: Any) -> None:
     body = params(region=region, page={"count": count}, dry=dry)

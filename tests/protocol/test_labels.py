@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earnest.protocol.labels import Facts, Labelled, meta_bits, settle, tool_labels
+from properties import examples
 
 TA = "io.modelcontextprotocol/trust-annotations"
 AM = "io.modelcontextprotocol/action-metadata"
@@ -101,7 +102,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ANY, ANY)
 def test_more_labels_never_restrict_less(first: Any, second: Any) -> None:
     one = settle(meta_bits({TA: first, "annotations": second}))

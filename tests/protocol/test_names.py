@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from earnest.core.errors import EarnestError
 from earnest.protocol import names
 from earnest.protocol.names import Route, aliases, client_prefix, resources
+from properties import examples
 
 SERVERS = ["a", "a__b", "acme", "acme_"]
 TOOLS = ["b__c", "c", "_status", "status", "constructor", "files/read.v2", "t" * 60]
@@ -75,7 +76,7 @@ def test_a_prefix_that_leaves_no_room_is_an_error() -> None:
 NAME = st.text(st.sampled_from("ab_-x0/é."), max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(NAME, NAME), max_size=8), st.integers(0, 40))
 def test_any_names(pairs: list[tuple[str, str]], prefix: int) -> None:
     table = aliases(pairs, "p" * prefix)

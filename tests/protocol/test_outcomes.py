@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from earnest.protocol.labels import Facts
 from earnest.protocol.outcomes import outcome
+from properties import examples
 
 TA = "io.modelcontextprotocol/trust-annotations"
 TEXT: dict[str, Any] = {"type": "text", "text": "x"}
@@ -146,7 +147,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.sampled_from(["_meta", "content", "contents", "messages", "task", "result", "taskId"]), ANY))
 def test_never_raises_and_worst_when_malformed(result: dict[str, Any]) -> None:
     read = of(result)

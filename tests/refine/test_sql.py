@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from earnest.core.profile import Labels
 from earnest.refine.refinement import WORST_LABELS
 from earnest.refine.sql import SqlRule, judge, look
+from properties import examples
 
 READS = Labels(read_only=True)
 ADDS = Labels(read_only=False, destructive=False, idempotent=False)
@@ -206,7 +207,7 @@ def test_a_query_that_is_absent_or_no_text_is_worst(arguments: dict[str, object]
     assert look(SqlRule("query", "sqlite"), arguments).labels == WORST_LABELS
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=40), st.sampled_from(["sqlite", "postgres", "mysql", ""]))
 def test_a_destructive_statement_is_never_hidden_by_what_stands_before_it(prefix: str, dialect: str) -> None:
     labels, _ = judge(f"SELECT 1 {prefix}; DROP TABLE t", dialect)
@@ -214,7 +215,7 @@ def test_a_destructive_statement_is_never_hidden_by_what_stands_before_it(prefix
         assert "--" in prefix and "\n" not in prefix.split("--", 1)[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_has_an_answer(text: str) -> None:
     labels, why = judge(text, "")

@@ -14,6 +14,7 @@ import earnest
 from earnest.shim import handover
 from earnest.shim.handover import Patience, parse
 from earnest.shim.paths import ShimError
+from properties import examples
 
 BOOT = pathlib.Path(handover.__file__).with_name("boot.py")
 
@@ -59,14 +60,14 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(_JSON)
 def test_the_encoding_is_json(value):
     back = json.loads(handover.encode(value))
     assert back == value and repr(back) == repr(value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary())
 def test_what_cannot_be_decoded_survives_the_encoding(data):
     assert os.fsencode(json.loads(handover.encode(os.fsdecode(data)))) == data

@@ -16,6 +16,7 @@ from earnest.config.clients.registry import CLIENTS, client
 from earnest.config.clients.wrap import TOKEN_HEADER, Listener, unwrap, wrap
 from earnest.config.document import apply
 from earnest.core.errors import EarnestError
+from properties import examples
 
 LISTENER = Listener(address="http://127.0.0.1:7573", token="t0ken")
 PROGRAM = "/opt/earnest/bin/earnest"
@@ -172,7 +173,7 @@ server = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.dictionaries(names, server, max_size=3),
     st.sampled_from(JSON_CLIENTS),
@@ -205,7 +206,7 @@ toml_server = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(toml_server, max_size=4), st.sampled_from(["\n", "\r\n"]), st.sampled_from([", ", ",", " ,\n # c\n "]))
 def test_any_toml_configuration_wraps_and_unwraps_exactly(
     servers: list[tuple[str, list[str] | None, str]], end: str, comma: str

@@ -10,6 +10,7 @@ from earnest.core.errors import EarnestError
 from earnest.gateway.process import journal as module
 from earnest.gateway.process.journal import ID_SLOTS, LINE_BYTES, Journal, Stage
 from earnest.shim.handover import JOURNAL_BYTES, PROGRESS_AT, new_journal
+from properties import examples
 
 
 class Memory:
@@ -99,7 +100,7 @@ def test_what_is_no_journal_is_refused(tmp_path):
 _LINES = st.lists(st.integers(0, 40) | st.sampled_from([65535, 65536, 65537, 1_500_000, 3_900_000]), max_size=14)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(_LINES, st.randoms(use_true_random=False))
 def test_every_line_comes_out_once_and_in_order(lengths, chance):
     """Reads of any size, daemons that end between any two steps, against a list."""
