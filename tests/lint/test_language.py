@@ -57,6 +57,17 @@ def test_a_verb_elsewhere_says_nothing(text):
     assert not kinds(text, ("high", "medium")) - {"read", "compute"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Select a page as a context for future tool calls.",
+        "Load an archive. Must be called before any other mustgather_* tools.",
+    ],
+)
+def test_what_later_calls_build_on_is_a_change_of_medium_sureness(text):
+    assert "update" in kinds(text, ("medium",))
+
+
 def test_what_may_happen_is_less_sure_than_what_does():
     sure = {act.sure for act in read("Download an attachment (use local_path to save to disk).").acts if act.kind == "save"}
     assert sure == {"medium"}

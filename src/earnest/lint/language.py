@@ -367,7 +367,7 @@ def _creates(form: Form, target: list[str], noun: str, words: list[str], lexicon
 def _patterns(sentence: str, lexicon: Lexicon) -> list[Act]:
     lower = sentence.lower()
     acts: list[Act] = []
-    kinds: tuple[tuple[str, Kind], ...] = (("saves", "save"), ("overwrites", "overwrite"))
+    kinds: tuple[tuple[str, Kind], ...] = (("saves", "save"), ("overwrites", "overwrite"), ("session", "update"))
     for name, kind in kinds:
         found = lexicon.patterns[name].search(lower)
         if found is None:
