@@ -12,7 +12,8 @@ trailing data, and nesting deeper than `DEPTH`.
 There are two roads to one answer. The exact one uses the standard library's scanner with hooks that see
 every pair and every number. The fast one lets msgspec decode and encode again, and is believed only when
 nothing could have been lost on the way: encoding never writes a longer text than it read, so a result of
-the same length proves that there was no white space, no longer escape, and no key that swallowed another.
+the same length (white space apart, which msgspec takes away without looking at keys) proves that there was
+no longer escape, and no key that swallowed another.
 Anything doubtful takes the exact road, which alone makes errors. A property test holds the two equal.
 """
 
@@ -48,6 +49,7 @@ _decode: Final = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.e
 _decode_members: Final[Callable[[bytes], dict[str, bytes]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode  # type: ignore[assignment]
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _encode: Final = msgspec.json.Encoder().encode
+_format: Final = msgspec.json.format
 _bytes: Final = bytes
 
 
@@ -89,13 +91,30 @@ def members(raw: bytes) -> dict[str, bytes]:
             found[key] = plain = _bytes(value)
             length += len(key) + len(plain) + 4
         # Never equal for keys beyond ASCII: they have fewer characters than bytes.
-        if length == len(raw):
+        if length == len(raw) or _is_spaced(raw, found):
             if len(found) == 1:
                 return found
             keys = "".join(found)
             if keys == keys.lower() or len({key.lower() for key in found}) == len(found):
                 return found
     return _exact_members(raw)
+
+
+def _is_spaced(raw: bytes, found: Mapping[str, bytes]) -> bool:
+    """Whether white space is all that an object has beyond the members that were found in it: without it, the text is as long
+    as they are. Many clients and servers write a space behind each comma and colon."""
+    plain = compact(raw)
+    values = _decode_members(plain)
+    length = 4 * len(found) + 1 + len("".join(found))
+    for value in values.values():
+        length += len(_bytes(value))
+    return length == len(plain)
+
+
+def compact(raw: bytes) -> bytes:
+    """A JSON text that msgspec has read, without white space between its tokens. The tokens stay as they are, doubled keys
+    too."""
+    return _format(raw, indent=-1)
 
 
 def build(members: Mapping[str, bytes]) -> bytes:
@@ -135,7 +154,9 @@ def _fast(raw: bytes) -> bytes | None:
         value = _decode(raw)
         result = _encode_sorted(value)
         if len(result) != len(raw):
-            return None
+            raw = compact(raw)
+            if len(result) != len(raw):
+                return None
         if not raw.isascii() or raw.count(b"[") + raw.count(b"{") > DEPTH:
             return result if _plain(value) else None
         lower = raw.lower()

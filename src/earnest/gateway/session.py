@@ -107,12 +107,12 @@ class Session:
             if self.has_request(kept):
                 raise WireError(envelope.INVALID_REQUEST, "this id is in use by another request")
             self.transport.begin(message.id)
-            if params is None and (self.modern or method.judged or method.kind == "task"):
-                params = calls.read_params(message.params)
-            if params is None:
+            if not (self.modern or method.judged or method.kind == "task"):
                 self._answer_itself(message, method, outlet, kept)
-            else:
-                self._request(message, method, outlet, fields, kept, params, meta or self._metas.read(params))
+                return
+            if params is None:
+                params = calls.read_params(message.params)
+            self._request(message, method, outlet, fields, kept, params, meta or self._metas.read(params))
         except WireError as error:
             outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
         except EarnestError as error:

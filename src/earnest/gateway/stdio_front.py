@@ -103,20 +103,21 @@ class StdioFront:
         self._line = line
         self._opening = message.kind == "request" and message.method == "initialize"
         try:
-            session = self._session(message)
+            params = read_params(message.params) if message.kind == "request" else None
+            session = self._session(message, params)
         except WireError as error:
             self._peer.send(envelope.error(message.id, error.rpc_code, error.message, error.data), message.id or None)
             return
         except EarnestError as error:
             self._peer.close(error.exit_code, str(error))
             return
-        session.handle(message, StdioOutlet(self._peer, message.id))
+        session.handle(message, StdioOutlet(self._peer, message.id), params=params)
         if message.method == "notifications/initialized":
             self._peer.ready()
 
-    def _session(self, message: Message) -> Session:
-        if message.kind == "request":
-            modern = message.method == "server/discover" or eras.is_modern(read_params(message.params))
+    def _session(self, message: Message, params: dict[str, bytes] | None) -> Session:
+        if params is not None:
+            modern = message.method == "server/discover" or eras.is_modern(params)
         else:
             # Answers and notifications carry no era. Only legacy sessions ask or hear them, except for what ends a request.
             modern = False not in self._sessions or self._ends_modern(message)

@@ -24,7 +24,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Raw
 
-from earnest.core.canonical import members
+from earnest.core.canonical import compact, members
 from earnest.core.errors import EarnestError
 
 PARSE_ERROR: Final = -32700
@@ -121,6 +121,7 @@ _METHOD: Final = len('"method":"",')
 _PARAMS: Final = len('"params":,')
 _RESULT: Final = len('"result":,')
 _ERROR: Final = len('"error":,')
+_JSON_METHOD: Final = '"method":,'
 _REQUEST: Final = _FRAME + _JSONRPC + _ID + _METHOD + _PARAMS
 
 
@@ -178,7 +179,7 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
         length += _ERROR + len(failure)
     # An id `null` in an error response was read as none, which makes the length differ: such a message goes
     # slowly.
-    if length != len(data):
+    if length != len(data) and not _is_spaced(data):
         _check_names(data, token)
 
     if method:
@@ -343,6 +344,17 @@ def _other_id(token: bytes, wire: _Wire) -> bytes:
     if token[0] == 0x22:
         raise WireError(INVALID_REQUEST, f"id is longer than {MAX_ID_BYTES} bytes")
     raise WireError(INVALID_REQUEST, "id must be a string or an integer")
+
+
+def _is_spaced(data: bytes) -> bool:
+    """Whether white space is all that a message has beyond the members of the envelope, each once and in plain spelling."""
+    plain = compact(data)
+    wire = _decode(plain)
+    length = _FRAME + (len(_JSON_METHOD) + len(_encode(wire.method)) if wire.method else 0)
+    for raw, size in ((wire.jsonrpc, 11), (wire.id, 6), (wire.params, 10), (wire.result, 10), (wire.error, 9)):
+        value = bytes(raw)
+        length += size + len(value) if value else 0
+    return length == len(plain)
 
 
 def _check_utf8(data: bytes) -> None:

@@ -36,6 +36,8 @@ LOG_LINES_A_SECOND: Final = 20
 END_GRACE_S: Final = 2.0
 LAST_WORDS_S: Final = 0.3
 """Seconds between the end of a server's output and its being given up, unless its process ends before."""
+_AT_ONCE: Final = 256 * 1024
+"""Bytes to a server that wait no longer for what else there is to say."""
 _PR_SET_PDEATHSIG: Final = 1
 
 _LIMITS: Final = Limits(max_bytes=LINE_LIMIT)
@@ -152,6 +154,8 @@ class StdioLink:
         self._ended = ended
         self._open_timeout = open_timeout
         self._stdin: asyncio.WriteTransport | None = None
+        self._unwritten: list[bytes] = []
+        self._unwritten_bytes = 0
         self._buffer = bytearray()
         self._scanned = 0
         self._exchanges: dict[bytes, _Exchange] = {}
@@ -197,6 +201,8 @@ class StdioLink:
             raise EarnestError("E1202", f"server {self.name!r}: its folder {self._cwd!r} does not exist", exit_code=3)
         process = self._process = _Process(self, loop.create_future())
         self._buffer.clear()
+        self._unwritten.clear()
+        self._unwritten_bytes = 0
         self._scanned = 0
         self._ended_output = False
         try:
@@ -253,6 +259,7 @@ class StdioLink:
             return
         with contextlib.suppress(Exception):
             if self._stdin is not None:
+                self._flush()
                 self._stdin.close()
         for step, wait in ((None, END_GRACE_S), (signal.SIGTERM, END_GRACE_S), (signal.SIGKILL, 5.0)):
             if step is not None:
@@ -273,8 +280,10 @@ class StdioLink:
 
     def _received(self, data: bytes) -> None:
         buffer = self._buffer
-        if not buffer and data.endswith(b"\n") and data.count(b"\n") == 1:
-            self._line(data)
+        if not buffer and data.endswith(b"\n"):
+            for line in data.split(b"\n"):
+                if line:
+                    self._line(line)
             return
         buffer += data
         while True:
@@ -451,7 +460,22 @@ class StdioLink:
         stdin = self._stdin
         if stdin is None or stdin.is_closing():
             return
-        stdin.write(envelope.one_line(message) + b"\n")
+        # What is said within one turn of the loop goes out in one write.
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._flush)
+        line = envelope.one_line(message)
+        self._unwritten += (line, b"\n")
+        self._unwritten_bytes += len(line)
+        if self._unwritten_bytes > _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        stdin, data = self._stdin, b"".join(self._unwritten)
+        self._unwritten.clear()
+        self._unwritten_bytes = 0
+        if not data or stdin is None or stdin.is_closing():
+            return
+        stdin.write(data)
         if stdin.get_write_buffer_size() > WRITE_HIGH:
             self._end_badly(
                 EarnestError("E1711", f"server {self.name!r} does not read: {WRITE_HIGH} bytes wait for it", exit_code=3)

@@ -1,6 +1,7 @@
 """The life of a daemon: serve what arrives, end at idle, drain when told to, make way for a newer version."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -24,6 +25,8 @@ from earnest.gateway.process.reap import Children
 from earnest.shim import activate
 from earnest.shim.handover import PROTOCOL
 
+GC_THRESHOLDS = (10_000, 20, 20)
+"""Objects more than were freed before the youngest are looked through for cycles, and so on."""
 START_S = 60.0
 DRAIN_S = 10.0
 HANDOVER_S = 60.0
@@ -98,6 +101,11 @@ class Daemon:
             await asyncio.wait_for(self._app.start(), START_S)
         except TimeoutError:
             raise EarnestError("E1503", f"the daemon was not ready in {START_S:g} s.", exit_code=3) from None
+        # What is here now stays, and is not looked through again at each collection. What calls leave is freed by counting;
+        # cycles are rare, so collections may be.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         self._ops = {**self._app.ops, "ping": self._ping, "stop": self._stop_op}
         place = os.stat("s", dir_fd=self._folder, follow_symlinks=False)
         for number in (signal.SIGTERM, signal.SIGINT):

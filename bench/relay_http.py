@@ -1,6 +1,6 @@
 """What a call over HTTP costs on its way: earnest beside relays that judge nothing, in one run.
 
-    python bench/http.py [--rounds 3] [--seconds 2] [--connections 1,16,64] [--sizes 200,10000,1000000] [--out FILE]
+    python bench/relay_http.py [--rounds 3] [--seconds 2] [--connections 1,16,64] [--sizes 200,10000,1000000] [--out FILE]
 
 Builds a canned server (`bench/upstream.c`), then loads it by wrk directly, through nginx, through haproxy in TCP mode where it
 is installed, and through earnest with policy, labels and receipts on. Ways are interleaved within each round, so that a machine
@@ -10,8 +10,8 @@ under load each answer's status counts, and their mean size must be that of the 
 `cpu_us` is user and system time of all processes of a way for each call, without wrk and the server; `ratio` is that by nginx's
 in the same round, size and number of connections; `p50_ms` and `p99_ms` are wrk's. Medians over rounds, with the least and the
 greatest. A run says `inconclusive` where the direct way's rates differ by more than a factor of 1.6 between rounds, or the
-machine was busy at the start. Calls are of 2026-07-28. Bounded by rounds x seconds x connections x sizes x ways. Writes JSON to
-`bench/results/DATE.json`; `bench/measurements.py` makes a page of it. Needs gcc, wrk and nginx; Linux, since it reads /proc.
+machine was busy at the start. Calls are of 2026-07-28. Bounded by rounds x seconds x connections x sizes x ways. `measure.py`
+keeps what it finds and makes a page of it. Needs gcc, wrk and nginx; Linux, since it reads /proc.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--connections", default="1,16,64")
     parser.add_argument("--sizes", default="200,10000,1000000")
-    parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results" / f"{datetime.date.today()}.json")
+    parser.add_argument("--out", type=Path, help="where to write the findings as JSON")
     given = parser.parse_args()
     sizes = [int(one) for one in given.sizes.split(",")]
     counts = [int(one) for one in given.connections.split(",")]
@@ -330,13 +330,14 @@ def main() -> None:
         "inconclusive": load_before > BUSY_LOAD or any(cell["inconclusive"] for cell in found.values()),
         "cells": found,
     }
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n")
+    if given.out is not None:
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
     for name, cell in found.items():
         parts = [f"{way} {cell[way]['cpu_us']['median']:.0f} us ({cell[way]['ratio'].get('median', 0):.2f})" for way in cell
                  if way not in ("direct", "inconclusive")]  # fmt: skip
         print(f"{name}: {', '.join(parts)}{'  inconclusive' if cell['inconclusive'] else ''}")
-    print(f"{'inconclusive: the machine was busy; ' if result['inconclusive'] else ''}{given.out}")
+    if result["inconclusive"]:
+        print("inconclusive: the machine was busy, or its speed changed")
 
 
 if __name__ == "__main__":
