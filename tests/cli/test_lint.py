@@ -95,6 +95,19 @@ def test_source_gets_a_patch(here, capsys):
     assert run(capsys, "server.py", "--fix")[0] == 0
 
 
+def test_a_project_is_source_and_another_folder_recordings(here, capsys):
+    (here / "server.py").write_text('@mcp.tool()\ndef list_rows():\n    "List rows"\n')
+    (here / "node_modules").mkdir()
+    (here / "node_modules" / "dump.json").write_text(json.dumps({"server": "installed", "tools": [MAIL]}))
+
+    def servers():
+        return {row["server"] for row in json.loads(run(capsys, ".", "--json")[1])}
+
+    assert servers() == {"bad"}  # and nothing of what is installed, or clean
+    (here / "package.json").write_text("{}")
+    assert servers() == {here.name}
+
+
 def test_a_server_in_another_language_gets_json(here, capsys):
     code, out, _ = run(capsys, "bad.json", "--fix")
     assert code == 1 and json.loads(out)[0]["annotations"]["readOnlyHint"] is False

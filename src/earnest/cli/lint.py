@@ -34,6 +34,8 @@ from earnest.lint.sources import is_source, read_source, required
 from earnest.lint.stores import profile as stores
 from earnest.lint.stores.registry import find
 
+_PROJECT = ("pyproject.toml", "package.json", "setup.py", ".git")
+
 _Targets = Annotated[
     list[str] | None,
     typer.Argument(
@@ -175,13 +177,17 @@ def servers_of(targets: Sequence[str], behind: tuple[str, ...] | None, config: s
 
 
 def _folder(path: Path) -> list[Server]:
-    """Recordings, or source where there are none."""
+    """The source of a project; of any other folder the recordings, or source where there are none."""
+    project = any((path / name).exists() for name in _PROJECT)
+    found = read_source(path) if project else None
+    if found is not None:
+        return [found]
     try:
         return read_path(path)
     except EarnestError as error:
         if error.code != "E1020":
             raise
-    found = read_source(path)
+    found = None if project else read_source(path)
     if found is None:
         raise EarnestError("E1020", f"{path} holds neither recorded lists of tools nor source that defines tools")
     return [found]

@@ -18,6 +18,7 @@ from earnest.core.errors import EarnestError
 from earnest.lint.model import Place, Server, Tool, tool_of
 
 SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".snap")
+_INSTALLED: Final = frozenset(("node_modules", ".git", ".venv", "venv", "__pycache__", "site-packages", ".tox"))
 MAX_BYTES: Final = 256 << 20
 
 
@@ -43,7 +44,7 @@ def read_path(path: Path) -> list[Server]:
         return read_bytes(_load(path), path.stem, str(path))
     servers: list[Server] = []
     single: dict[Path, list[Server]] = {}
-    for file in sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file()):
+    for file in _files(path):
         try:
             data = _load(file)
             found = read_bytes(data, file.stem, str(file))
@@ -64,6 +65,15 @@ def read_path(path: Path) -> list[Server]:
             "E1020", f"{path} holds no recorded list of tools", f"Files that count end in {', '.join(SUFFIXES)}."
         )
     return _joined(servers)
+
+
+def _files(root: Path) -> list[Path]:
+    """Files below a folder that may be recordings, without what was installed there."""
+    found: list[Path] = []
+    for folder, inner, names in os.walk(root):
+        inner[:] = [name for name in inner if name not in _INSTALLED]
+        found += [Path(folder, name) for name in names if name.endswith(SUFFIXES)]
+    return sorted(found)
 
 
 def _folder_name(folder: Path, root: Path) -> str:

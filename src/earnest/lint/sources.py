@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ _SKIPPED: Final = frozenset(
         "__tests__",
     )
 )
+_GENERATED: Final = (".d.ts", ".test.ts", ".spec.ts", ".min.js")
 MAX_BYTES: Final = 4 << 20
 
 
@@ -40,15 +42,11 @@ def files(root: Path) -> Iterator[Path]:
     if root.is_file():
         yield root
         return
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root).parts
-        if (
-            is_source(path)
-            and path.is_file()
-            and not _SKIPPED.intersection(inside[:-1])
-            and not path.name.endswith((".d.ts", ".test.ts", ".spec.ts", ".min.js"))
-        ):
-            yield path
+    for folder, inner, names in os.walk(root):
+        inner[:] = sorted(name for name in inner if name not in _SKIPPED)
+        for path in (Path(folder, name) for name in sorted(names)):
+            if is_source(path) and path.is_file() and not path.name.endswith(_GENERATED):
+                yield path
 
 
 def read_source(root: Path) -> Server | None:
