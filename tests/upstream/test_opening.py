@@ -48,7 +48,7 @@ def said(answer: Any) -> Reply:
     return Reply(error=envelope.error_object(code, "no", data))
 
 
-async def opened(server: Server, modern: bool = True, timeout: float = 5.0) -> ServerHello:
+async def opened(server: Server, modern: bool = True, timeout: float = 60.0) -> ServerHello:
     return await Opening(server, ClientHello(prefer_modern=modern)).run(timeout)
 
 
@@ -111,7 +111,7 @@ async def test_silence_to_the_newer_word_leads_to_the_older_one_and_a_late_answe
 async def test_a_legacy_server_that_is_slow_to_start_hears_no_word_it_does_not_know(monkeypatch):
     monkeypatch.setattr(opening, "PROBE_S", 0.02)
     server = Server(discover=DISCOVERED)
-    task = asyncio.create_task(opened(server, modern=False, timeout=5))
+    task = asyncio.create_task(opened(server, modern=False))
     await asyncio.sleep(0.1)
     assert server.said == ["initialize"]
     server.waiting["initialize"].reply(said(INITIALIZED))
