@@ -100,12 +100,25 @@ class _Known:
 
     Who it is and where it leads is asked of tokens and routes again each time: those may be gone."""
 
-    __slots__ = ("digest", "fields", "forwarded", "hosts", "misfit", "name", "prefers_stream", "route", "settings", "version")
+    __slots__ = (
+        "digest",
+        "fields",
+        "forwarded",
+        "hosts",
+        "misfit",
+        "name",
+        "origins",
+        "prefers_stream",
+        "route",
+        "settings",
+        "version",
+    )  # fmt: skip
 
-    def __init__(self, name: str, digest: bytes, hosts: frozenset[str], route: Route) -> None:
+    def __init__(self, name: str, digest: bytes, names: tuple[frozenset[str], frozenset[str]], route: Route) -> None:
+        """`names`: the hosts and origins it was checked against."""
         self.name = name
         self.digest = digest
-        self.hosts = hosts
+        self.hosts, self.origins = names
         self.route = route
         self.version: str | None = None
         self.prefers_stream = False
@@ -164,7 +177,7 @@ class HttpFront:
 
     def _still(self, known: _Known) -> bool:
         """Whether what was read of a head still holds: the listener's names, the token, the route's server or view."""
-        if known.hosts is not self.hosts or self._tokens.get(known.digest) != known.name:
+        if known.hosts is not self.hosts or known.origins is not self.origins or self._tokens.get(known.digest) != known.name:
             return False
         route = known.route
         if route.kind == "server":
@@ -184,7 +197,7 @@ class HttpFront:
         route = self._route(request)
         if isinstance(route, Refusal):
             return route
-        known = _Known(name, token_digest(bearer(authorization) or ""), self.hosts, route)
+        known = _Known(name, token_digest(bearer(authorization) or ""), (self.hosts, self.origins), route)
         accept = request.header("accept")
         if request.headers.media_type != "application/json":
             known.misfit = Refusal(415, "the body must be application/json")
