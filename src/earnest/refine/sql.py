@@ -7,8 +7,8 @@ string or a comment in one dialect and not in another. What is not on the lists 
 an unknown function may do anything (`pg_terminate_backend()` looks like any other), reach files
 (`pg_read_file`) or the network (`dblink`).
 
-Statements that change or remove are destructive, a plain INSERT or CREATE TABLE is additive. Views, triggers
-and operators that a database's owner defined are his; nobody can see them from here.
+Statements that change or remove are destructive. A plain INSERT of literals (`sql_adds`) or a CREATE TABLE is additive, and
+never read-only. Views, triggers and operators that a database's owner defined are his; nobody can see them from here.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ import msgspec
 
 from earnest.core.profile import Labels
 from earnest.refine.refinement import WORST_LABELS, Refinement
+from earnest.refine.sql_adds import is_system, ordinary_table, plain_insert
 from earnest.refine.sql_lists import (
     ADDITIVE_NODES,
+    CLAUSES,
+    FILE_TABLES,
     FUNCTION_NODES,
     FUNCTIONS,
     READING_NODES,
     READING_PRAGMAS,
+    SEQUENCE_COLUMNS,
     STATEMENT_WORDS,
 )
 
@@ -110,6 +114,9 @@ _READS: Final = Labels(read_only=True)
 _ADDS: Final = Labels(read_only=False, destructive=False, idempotent=False)
 _CHANGES: Final = Labels(read_only=False, destructive=True)
 
+_CHANGING_NODES: Final = frozenset(("Update", "Delete", "Drop", "TruncateTable", "Merge"))
+_BEGINS_A_QUERY: Final = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
+
 
 def _classified(tree: Expr, text: str, functions: frozenset[str]) -> tuple[Labels, str]:
     from sqlglot import exp
@@ -117,23 +124,26 @@ def _classified(tree: Expr, text: str, functions: frozenset[str]) -> tuple[Label
     if isinstance(tree, exp.Pragma):
         return (_READS, "reads the schema") if _reading_pragma(tree) else (WORST_LABELS, "sets a pragma")
     root = type(tree).__name__
-    unknown = _unknown_node(tree, text, functions, READING_NODES)
     if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery):
+        if not _BEGINS_A_QUERY.match(text):
+            return WORST_LABELS, "is no query that begins with SELECT or WITH"
+        unknown = _unknown_node(tree, text, functions, READING_NODES)
         return (_READS, "only reads") if unknown is None else (WORST_LABELS, f"uses {unknown}")
-    if root == "Insert" and unknown in (None, "Insert"):
-        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES)
-        if unknown == "OnConflict" or tree.args.get("alternative") == "REPLACE" or tree.args.get("overwrite"):
-            return _CHANGES, "may replace rows"
-        return (_ADDS, "adds rows") if unknown is None else (WORST_LABELS, f"uses {unknown}")
-    if root == "Create" and str(tree.args.get("kind")).upper() == "TABLE":
-        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES)
-        if unknown is None:
-            return (_CHANGES, "may replace a table") if tree.args.get("replace") else (_ADDS, "adds a table")
-    if root in ("Update", "Delete", "Drop", "TruncateTable", "Merge"):
-        unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES | {root})
-        if unknown is None:
-            return _CHANGES, {"Update": "changes rows", "Merge": "changes rows"}.get(root, "deletes")
-    return WORST_LABELS, f"uses {unknown or root}"
+    if root == "Insert":
+        doubt = plain_insert(text)
+        return (_ADDS, "adds rows") if not doubt else (WORST_LABELS, doubt)
+    unknown = _unknown_node(tree, text, functions, READING_NODES | ADDITIVE_NODES | {root} & _CHANGING_NODES)
+    if unknown is not None:
+        return WORST_LABELS, f"uses {unknown}"
+    tables = [(table.db, table.name) for table in tree.find_all(exp.Table)]
+    if root == "Create" and str(tree.args.get("kind")).upper() == "TABLE" and tree.args.get("expression") is None:
+        if tree.args.get("replace"):
+            return _CHANGES, "may replace a table"
+        if all(ordinary_table(*table) for table in tables):
+            return _ADDS, "adds a table"
+    if root in _CHANGING_NODES and not any(is_system(*table) for table in tables):
+        return _CHANGES, {"Update": "changes rows", "Merge": "changes rows"}.get(root, "deletes")
+    return WORST_LABELS, f"uses {root}"
 
 
 def _reading_pragma(tree: Expr) -> bool:
@@ -158,6 +168,11 @@ def _unknown_node(tree: Expr, text: str, functions: frozenset[str], known: froze
                 return f"the function {called}"
         elif name not in known and name not in FUNCTION_NODES:
             return f"the function {node.sql_name().lower()}" if isinstance(node, exp.Func) else name
+        allowed = CLAUSES.get(name)
+        if allowed is not None:
+            for clause, inside in node.args.items():
+                if inside and clause not in allowed:
+                    return f"{name} with {clause.strip('_')}"
         # A name in quotes may be somebody's own function, in letters that the parser folds.
         if isinstance(node, exp.Func) and text[node.meta.get("start", 0)] in '"`[':
             return "a function with its name in quotes"
@@ -168,6 +183,16 @@ def _unknown_node(tree: Expr, text: str, functions: frozenset[str], known: froze
                 return f"the word {node.name.upper()} as a name"
             if isinstance(node.parent, exp.Table) and re.search(r"[/\\:.]", node.name):
                 return "a table named like a file or an address"
+        if isinstance(node, exp.Column) and node.name.lower() in SEQUENCE_COLUMNS:
+            return f"the column {node.name.lower()}, which moves a sequence"
+        if isinstance(node, exp.Table):
+            if not isinstance(node.this, exp.Identifier) and (node.args.get("db") or node.args.get("catalog")):
+                return "a function of a schema"
+            called = node.name.lower()
+            if called.startswith("pragma_") and called.removeprefix("pragma_") not in READING_PRAGMAS:
+                return f"the table {called}, which may set a pragma"
+            if called in FILE_TABLES:
+                return f"the table {called}, which reads files"
     return None
 
 
