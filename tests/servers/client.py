@@ -366,6 +366,7 @@ class HttpClient(Client):
         waiting = self._waiting.get(key)
         if key and waiting is not None and not waiting.done():
             waiting.set_exception(ConnectionError(f"HTTP {reply.status} without an answer: {reply.body[:300]!r}"))
+            waiting.exception()  # nobody need be waiting: it may have been cancelled
 
     async def post(
         self,
