@@ -575,7 +575,7 @@ class Bench:
             assert len({(id(call.link), call.id) for call in server.calls}) == len(server.calls), "a call was sent twice"
 
 
-async def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait until a condition holds; the loop is given every chance first."""
     for _ in range(50):
         if condition():
