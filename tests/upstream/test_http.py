@@ -209,6 +209,21 @@ async def test_a_legacy_client_begins_with_initialize_and_discovers_only_if_it_m
     assert server.names() == ["initialize", "server/discover"]
 
 
+async def test_a_refusal_that_names_the_version_it_refused_is_asked_once_more_and_no_more() -> None:
+    refusal = error(400, -32022, data={"supported": ["2026-07-28"], "requested": "2026-07-28"})
+    for answers, names in (([refusal], ["server/discover"] * 2), ([refusal] * 2, ["server/discover"] * 2 + ["initialize"])):
+        known = modern() if len(answers) == 1 else legacy()
+        later = known.script["server/discover"]
+
+        def step(message: Any, *rest: Any, answers: list[Step] = answers, later: Step = later) -> Any:
+            return (answers.pop(0) if answers else later)(message, *rest)
+
+        known.script["server/discover"] = step
+        async with linked(known) as (link, _):
+            assert (await link.open()).modern is (len(names) == 2)
+        assert known.names()[: len(names)] == names
+
+
 async def test_a_probe_without_answer_leads_to_initialize(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "PROBE_S", 0.1)
     server = legacy(server__discover=lambda *_: None)
@@ -536,6 +551,25 @@ async def test_the_standing_stream_passes_notifications_and_nothing_else() -> No
     answers = {m["id"]: m for name, m, _ in server.seen if name == "answer"}
     assert answers["q1"]["error"]["code"] == -32601 and answers["p1"]["result"] == {}
     assert sum("E1236" in line for line in log) == 2
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_request_on_the_standing_stream_belongs_to_the_one_call_in_flight_or_to_none(calls: int) -> None:
+    server = legacy("s-1", GET=lambda message, request, responder: responder.stream(), tools__call=events(close=False))
+    async with linked(server) as (link, _):
+        await link.open()
+        heard = [Heard(takes=True) for _ in range(calls)]
+        for one in heard:
+            link.call("tools/call", b'{"name":"a"}', one)
+        await until(lambda: server.names().count("tools/call") == calls and server.names().count("GET") == 1)
+        standing = server.streams[[name for name in server.names() if name in ("GET", "tools/call")].index("GET")]
+        standing.event(json.dumps(ASKS).encode())
+        if calls == 1:
+            await until(lambda: heard[0].requests)
+            assert "answer" not in server.names()
+        else:
+            await until(lambda: "answer" in server.names())
+            assert not any(one.requests for one in heard)
 
 
 async def test_the_standing_stream_is_opened_again_with_a_growing_pause() -> None:

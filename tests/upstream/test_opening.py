@@ -33,6 +33,8 @@ class Server:
         self.said.append(method)
         self.waiting[method] = handler
         answer = self.answers[method]
+        if isinstance(answer, list):
+            answer = answer.pop(0)
         if answer is not NEVER:
             asyncio.get_running_loop().call_soon(handler.reply, said(answer))
         return None
@@ -84,6 +86,14 @@ async def test_the_era_is_what_the_answers_look_like(modern, answers, said_words
     hello = await opened(server, modern)
     assert hello.modern is era
     assert server.said == (said_words or ["server/discover", "initialize", "notifications/initialized"])
+
+
+async def test_a_refusal_that_names_the_version_it_refused_is_asked_once_more_and_no_more():
+    server = Server(discover=[versions("2026-07-28"), DISCOVERED])
+    assert (await opened(server)).modern and server.said == ["server/discover"] * 2
+    server = Server(discover=[versions("2026-07-28")] * 2, initialize=INITIALIZED)
+    assert not (await opened(server)).modern
+    assert server.said == ["server/discover", "server/discover", "initialize", "notifications/initialized"]
 
 
 async def test_a_server_without_a_version_in_common_is_named_with_its_versions():

@@ -46,6 +46,7 @@ from earnest.upstream.opening import (
     initialized,
     list_changes,
     no_common_version,
+    offers_modern,
     own_meta,
     string,
 )
@@ -133,8 +134,10 @@ class HttpLink:
         failures: list[str] = []
         bare: ServerHello | None = None
         statuses: set[int] = set()
-        order = ("server/discover", "initialize")
-        for method in order if self._client.prefer_modern else order[::-1]:
+        order = ["server/discover", "initialize"] if self._client.prefer_modern else ["initialize", "server/discover"]
+        again = True
+        while order:
+            method = order.pop(0)
             outcome = await self._say(method)
             if isinstance(outcome, ServerHello):
                 return outcome
@@ -148,6 +151,10 @@ class HttpLink:
                 continue
             assert reply is not None
             failures.append(f"{method}: {self.excerpt(reply.error or reply.result)}")
+            if method == "server/discover" and again and offers_modern(reply):
+                order.insert(0, method)  # refused, and yet it names the version it was asked with: once more, and no more
+                again = False
+                continue
             code = envelope.failure(reply.error).code if reply.error else 0
             hopeless = code in MODERN_ERRORS - {UNSUPPORTED_VERSION} or no_common_version(reply)
             if method == "server/discover" and hopeless:
@@ -262,12 +269,14 @@ class HttpLink:
             self._drop(message)
 
     def _standing_legacy(self, message: Message) -> None:
-        """Nothing on this stream says which call it belongs to, so a server's request finds no owner here."""
+        """Nothing on this stream says which call it belongs to: only a single call in flight can own a server's request."""
         if message.kind == "notification" and message.method != "notifications/progress":
             self.on_notification(message)
         elif message.kind == "request" and message.method == "ping":
             self.answer(envelope.result(message.id, b"{}"))
         elif message.kind == "request":
+            if len(self._exchanges) == 1 and next(iter(self._exchanges)).asked(message):
+                return
             why = "no call in flight that this request could belong to"
             self.answer(envelope.error(message.id, envelope.METHOD_NOT_FOUND, why))
         else:

@@ -82,6 +82,10 @@ class HttpExchange:
         if self.handle is not None:
             self.handle.cancel()
 
+    def asked(self, message: Message) -> bool:
+        """A request of the server that came elsewhere and can only belong to this call. Returns whether it was taken."""
+        return not self.done and not self.modern and self._handler.request(message)
+
     # The HTTP answer.
 
     def head(self, status: int, headers: Headers) -> None:

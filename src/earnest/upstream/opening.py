@@ -171,6 +171,17 @@ def no_common_version(reply: Reply) -> str:
     return "" if known & set(supported) else ", ".join(ascii(one[:20]) for one in supported[:8]) or "nothing"
 
 
+def offers_modern(reply: Reply) -> bool:
+    """Whether a refusal of a version names the modern one that earnest speaks (-32022)."""
+    if not reply.error:
+        return False
+    failure = envelope.failure(reply.error)
+    try:
+        return failure.code == eras.UNSUPPORTED_VERSION and MODERN in msgspec.json.decode(failure.data, type=_Supported).supported
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+
+
 class _Opens(Protocol):
     name: str
 
@@ -193,6 +204,7 @@ class Opening:
         order = ["server/discover", "initialize"] if self._client.prefer_modern else ["initialize", "server/discover"]
         waiting: dict[asyncio.Future[Reply], str] = {}
         failures: list[str] = []
+        again = True
         while True:
             if order:
                 method = order.pop(0)
@@ -208,6 +220,9 @@ class Opening:
                     if method == "initialize":
                         self._link.notify("notifications/initialized", b"")
                     return hello
+                if method == "server/discover" and again and offers_modern(reply):
+                    order.insert(0, method)  # refused, and yet it names the version it was asked with: once more
+                    again = False
                 spoken = no_common_version(reply)
                 if spoken:
                     raise EarnestError(
