@@ -168,7 +168,8 @@ def test_queries_are_judged_by_what_they_say() -> None:
 
     assert after(reading, "SELECT a FROM t").read_only.value is True
     assert after(reading, "SELECT load_extension('x')").destructive.value is True
-    assert after(writing, "INSERT INTO t VALUES (1)").destructive.value is False
+    assert after(writing, "INSERT INTO t (a) VALUES (1)").destructive.value is False
+    assert after(writing, "INSERT INTO t(t) VALUES ('rebuild')").destructive.value is True
     assert after(writing, "DELETE FROM t").destructive.value is True
 
 

@@ -68,7 +68,7 @@ async def test_sqlite_is_judged_by_the_statement(rig, way):
 
     async with way_in(rig, way, "sqlite", server) as through:
         await through.call("create_table", query="CREATE TABLE books (title TEXT, year INTEGER)")
-        await through.call("write_query", query="INSERT INTO books VALUES ('Emma', 1815), ('Dracula', 1897)")
+        await through.call("write_query", query="INSERT INTO books (title, year) VALUES ('Emma', 1815), ('Dracula', 1897)")
         read = await through.call("read_query", query="SELECT title FROM books WHERE year < 1850")
         assert text(read) == "[{'title': 'Emma'}]"
         listed = await through.call("list_tables")
