@@ -130,9 +130,9 @@ def test_a_restored_state_decides_as_the_one_that_was_saved(events: list[tuple[K
         state.open(key, minted=minted)
         state.raise_(key, bits, CAUSE)
     again = FlowState()
-    for key in state.keys():
+    for key in state.keys():  # noqa: SIM118 - it is no mapping
         again.restore(key, state.own(key), state.own_causes(key), minted=True)
-    for key in state.keys():
+    for key in state.keys():  # noqa: SIM118 - it is no mapping
         assert again.effective(key) == state.effective(key)
 
 
@@ -144,7 +144,7 @@ def test_effective_is_own_above_and_below(events: list[tuple[Key, int, bool]], p
         state.raise_(key, bits, CAUSE)
     state.open(probe, minted=True)
     expected = 0
-    for key in state.keys():
+    for key in state.keys():  # noqa: SIM118 - it is no mapping
         shorter = min(len(key), len(probe))
         if key[:shorter] == probe[:shorter]:
             expected |= state.own(key)
