@@ -179,6 +179,7 @@ SECTIONS = {
     "limits": "[limits]\nrestarts = 1",
     "listen": "[listen]\nport = 1",
     "receipts": "[receipts]\npayloads = false",
+    "flow": "[flow]\nintegrity = 'off'",
     "views": "[views.v]\ntools = ['fs/*']",
     "include": "include = ['more.toml']",
 }

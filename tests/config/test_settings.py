@@ -84,6 +84,8 @@ strict = true
 payload_days = 1
 payloads = false
 redact = ["password"]
+[flow]
+integrity = "always"
 [views.reads]
 when = "tool.read_only"
 servers = ["fs"]
@@ -97,6 +99,7 @@ def read(text: str | bytes) -> Settings:
 def test_every_section_is_read() -> None:
     s = read(FULL)
     fs, web = s.servers["fs"], s.servers["web"]
+    assert s.flow.integrity == "always" and read("").flow.integrity == "words"
     assert [part.shown() for part in fs.command][:3] == ["npx", "-y", "@scope/files@1.2.3"]
     assert (fs.timeout, fs.trust, fs.contain, fs.shared) == (2.5, Trust.VERIFIED, True, False)
     assert web.url is not None and web.url.shown() == "https://mcp.example.org/mcp"

@@ -216,6 +216,7 @@ _LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {
     "limits": lambda _, table: sections.limits(table),
     "listen": lambda _, table: sections.listen(table),
     "receipts": lambda _, table: sections.receipts(table),
+    "flow": lambda _, table: sections.flow(table),
     "views": sections.view,
 }
 

@@ -19,6 +19,8 @@ from earnest.refine.registry import RefineRule
 PRESETS: Final = ("observe", "balanced", "cautious", "read-only")
 """From the mildest to the strictest."""
 
+FLOW_INTEGRITY: Final = ("words", "always", "off")
+
 _SERVER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ORIGIN: Final = re.compile(r"(https?://[^\s/?#@]+)(?:[/?#].*)?", re.IGNORECASE)
@@ -134,6 +136,13 @@ class Receipts(msgspec.Struct, frozen=True):
     payloads: bool = True
     payload_days: float = 7.0
     redact: tuple[str, ...] = ()
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """`[flow]`. `integrity`: where the integrity rule speaks: in conversations whose user's words are known (`words`), in all
+    (`always`), or in none (`off`)."""
+
+    integrity: Literal["words", "always", "off"] = "words"
 
 
 class View(msgspec.Struct, frozen=True):
@@ -348,6 +357,13 @@ def receipts(table: Table) -> Receipts:
     )
     table.finish()
     return found
+
+
+def flow(table: Table) -> Flow:
+    """Read `[flow]`."""
+    integrity = table.choice("integrity", FLOW_INTEGRITY, FLOW_INTEGRITY[0])
+    table.finish()
+    return Flow(cast(Literal["words", "always", "off"], integrity))
 
 
 def view(name: str, table: Table) -> View:

@@ -24,6 +24,7 @@ from earnest.config.sections import (
     PRESETS,
     Asking,
     ClientSettings,
+    Flow,
     Limits,
     Listen,
     Receipts,
@@ -69,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     listen: Listen = Listen()
     receipts: Receipts = Receipts()
+    flow: Flow = Flow()
     views: dict[str, View] = {}
     preset: str = "balanced"
     policies: tuple[PolicyText, ...] = ()
@@ -131,6 +133,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         limits=_one(top, "limits", sections.limits, Limits()),
         listen=_one(top, "listen", sections.listen, Listen()),
         receipts=_one(top, "receipts", sections.receipts, Receipts()),
+        flow=_one(top, "flow", sections.flow, Flow()),
         views=views,
         preset=top.choice("preset", PRESETS, "balanced"),
         policies=policies,

@@ -64,6 +64,9 @@ include = ["servers.toml"]
 # payloads = true
 # payload_days = 7
 # redact = []
+
+# [flow]
+# integrity = "words"
 """
 
 _HEAD = "# Written by `earnest init`: servers your clients reach by an address. Yours to edit.\n"

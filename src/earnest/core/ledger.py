@@ -207,7 +207,7 @@ class Ledger:
         if not trusted:
             for path, key in _names_in(unfolded(result)):
                 self.untrusted(key, Source(receipt, server, tool, path))
-        self._records(unfolded(result), server)
+        self._records(structured(result), server)
 
     def harmless(self, result: Any) -> bool:
         """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short
@@ -354,6 +354,14 @@ def scalar_tokens(value: Any) -> list[Token]:
     if isinstance(value, bool) or value is None:
         return []
     return [Token(number_key(value), 0, 0)]
+
+
+def structured(result: Any) -> Any:
+    """What of a result is data by its form: structured content, or what a program handed over as data. Text is none, also where
+    it parses: whoever writes a text could write a record into it."""
+    if isinstance(result, Mapping) and isinstance(result.get("content"), list) and _is_mcp(result):
+        return result.get("structuredContent")
+    return None if isinstance(result, str) else result
 
 
 def unfolded(result: Any) -> Any:

@@ -12,11 +12,14 @@ endorsement of a store takes its marks away.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from earnest.core.ledger import Ledger, scalar_key, scalar_tokens, unfolded
 from earnest.core.provenance import runs, winnowed
+from earnest.core.roles import ArgumentRoles, Role
+from earnest.core.values import leaves
 
 _MOST: Final = 65_536
 _MOST_PASSAGES: Final = 262_144
@@ -33,15 +36,20 @@ class Mark(msgspec.Struct, frozen=True):
 class Memory:
     """The marks of one principal. Mutable; persisting them is the caller's."""
 
-    __slots__ = ("_full", "_objects", "_passages", "_whole")
+    __slots__ = ("_full", "_objects", "_passages", "_servers", "_whole")
 
     def __init__(self, marks: Iterable[Mark] = ()) -> None:
         self._objects: dict[tuple[str, str], str] = {}
         self._passages: dict[tuple[str, int], str] = {}
         self._whole: dict[str, str] = {}
+        self._servers: set[str] = set()
         self._full = False
         for mark in marks:
             self._mark(mark)
+
+    def speaks(self, server: str) -> bool:
+        """Whether anything is marked in a store, so that reading from it is worth a look."""
+        return self._full or server in self._servers
 
     def stored(self, server: str, objects: Iterable[str], keys: Iterable[tuple[str, ...]], receipt: str) -> list[Mark]:
         """A write of untrusted values. Returns the marks that are new, for whoever keeps them."""
@@ -57,6 +65,7 @@ class Memory:
         return fresh
 
     def _mark(self, mark: Mark) -> bool:
+        self._servers.add(mark.server)
         if not mark.key:
             fresh = mark.server not in self._whole
             self._whole.setdefault(mark.server, mark.receipt)
@@ -91,5 +100,36 @@ class Memory:
     def endorse(self, server: str) -> None:
         """A person vouches for what the store holds now."""
         self._whole.pop(server, None)
+        self._servers.discard(server)
         self._objects = {key: receipt for key, receipt in self._objects.items() if key[0] != server}
         self._passages = {key: receipt for key, receipt in self._passages.items() if key[0] != server}
+
+
+def objects(roles: ArgumentRoles, arguments: Any, result: Any) -> set[str]:
+    """What a call and its result name, by value."""
+    found = {
+        scalar_key(value)
+        for path, value in leaves(arguments)
+        if not isinstance(value, bool) and Role.CONTENT not in roles.of(path) and len(str(value)) <= 200
+    }
+    for path, value in leaves(unfolded(result)):
+        last = path.replace("[]", "").rpartition(".")[2].casefold()
+        named = last.rstrip("_").endswith(("id", "name", "path", "key", "uri", "url"))
+        if named and not isinstance(value, bool) and len(str(value)) <= 200:
+            found.add(scalar_key(value))
+    return found - {""}
+
+
+def texts(result: Any) -> list[tuple[str, ...]]:
+    """The texts of a result, as `Memory.marked` compares them."""
+    return [tuple(t.key for t in scalar_tokens(value)) for _, value in leaves(unfolded(result)) if isinstance(value, str)]
+
+
+def unspoken(ledger: Ledger, arguments: Any) -> list[tuple[str, ...]]:
+    """Values of a write that neither the user's words nor a trusted source hold."""
+    found: list[tuple[str, ...]] = []
+    for _, value in leaves(arguments):
+        keys = tuple(token.key for token in scalar_tokens(value) if token.key != ".")
+        if keys and not ledger.values.user.places(keys) and not ledger.values.trusted.places(keys):
+            found.append(keys)
+    return found

@@ -41,8 +41,9 @@ from earnest.pdp.approvals import Approvals
 from earnest.pdp.conversations import Conversations, process_part
 from earnest.pdp.engine import Engine
 from earnest.pdp.floor import Floor
+from earnest.pdp.flows import Flows
 from earnest.pdp.ids import Ids
-from earnest.pdp.persist import KeptEndorsements, KeptLabels
+from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptMarks
 from earnest.protocol.envelope import Limits
 from earnest.shim import paths
 from earnest.store.base import Head
@@ -110,7 +111,12 @@ class App:
         self.conversations = Conversations(KeptLabels(self.store), time.time)
         self.endorsements = KeptEndorsements(self.store, time.time)
         self.engine = Engine(
-            self.world.policy, self.conversations, self._floor(self.world), self.endorsements, clock=time.time
+            self.world.policy,
+            self.conversations,
+            self._floor(self.world),
+            self.endorsements,
+            clock=time.time,
+            flows=Flows(self.conversations, mode=settings.flow.integrity, marks=KeptMarks(self.store)),
         )
         self.approvals = Approvals(self.store, time.time, self.new_id)
         self.tokens = Tokens(ctx.instance)
@@ -385,6 +391,7 @@ class App:
         self.engine.overlays = {key: under.policy for key, under in found.items()}
         self.engine.policy = world.policy
         self.engine.floor = self._floor(world)
+        self.engine.flows.become(world.settings.flow.integrity)
         self.gateway.overlays = {key: under.catalogs for key, under in found.items()}
         self.gateway.settings = world.settings
         self.gateway.catalogs = world.catalogs

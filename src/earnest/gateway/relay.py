@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
+from earnest.core.flow import Key
 from earnest.core.verdict import Verdict
 from earnest.gateway import lists
 from earnest.gateway.outlet import Outlet
@@ -245,12 +246,19 @@ class Relay:
             client_asks=client.asks_person,
             ask_host=client.ask_host,
             principal=client.principal,
-            key=self.session.key_for(self.meta),
+            key=self._key(),
             cwd=self.served.cwd,
             overlay=client.overlay,
             hidden=self.session.hidden(self.served, self.tool),
             hides=self._hides,
         )
+
+    def _key(self) -> Key:
+        """The narrowest key that is known for this call: a hook may have announced it for one session of the host."""
+        key = self.session.key_for(self.meta)
+        if self.method.kind != "tool" or key != self.session.client.key or self.session.route.kind != "server":
+            return key
+        return self.gateway.engine.handoff.owner(key, self.session.route.name, self.subject, self.arguments)
 
     def _hides(self, tool: Tool) -> str:
         assert self.served is not None
@@ -379,7 +387,7 @@ class Relay:
         failed = bool(reply.error)
         outcome = _ERROR if failed else outcomes.outcome(reply.result)
         try:
-            self.gateway.engine.observed(judgement, outcome)
+            self.gateway.engine.observed(judgement, outcome, reply.error or reply.result)
         except EarnestError as error:
             self.unavailable(error, "withheld")
             return

@@ -30,13 +30,12 @@ from earnest.core.decide import Subject, Table
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, FlowState
 from earnest.core.integrity import Call, Integrity, judge
 from earnest.core.intent import Lexicon, Reader, ToolIntent
-from earnest.core.ledger import Ledger, scalar_key, scalar_tokens, unfolded
+from earnest.core.ledger import Ledger
 from earnest.core.policy import Policy
 from earnest.core.profile import Trust
 from earnest.core.provenance import LIMIT
-from earnest.core.roles import ArgumentRoles, Role
-from earnest.core.storage import Memory
-from earnest.core.values import leaves
+from earnest.core.roles import ArgumentRoles
+from earnest.core.storage import Memory, objects, texts, unspoken
 from earnest.core.verdict import Reason, Remedy
 from earnest.core.vocabulary import ENDORSED, ToolFacts
 from earnest.guard.labels import ToolLabels, read
@@ -235,38 +234,19 @@ class Guard:
     def _raise(self, bit: int, step: str, known: _Tool, basis: str) -> None:
         self._flow.raise_(_KEY, bit, Cause(step, known.server or "guard", known.name, basis))
 
-    def _objects(self, known: _Tool, arguments: Any, result: Any) -> set[str]:
-        """What a call and its result name, by value."""
-        found = {
-            scalar_key(value)
-            for path, value in leaves(arguments)
-            if not isinstance(value, bool) and Role.CONTENT not in known.roles.of(path) and len(str(value)) <= 200
-        }
-        for path, value in leaves(unfolded(result)):
-            last = path.replace("[]", "").rpartition(".")[2].casefold()
-            named = last.rstrip("_").endswith(("id", "name", "path", "key", "uri", "url"))
-            if named and not isinstance(value, bool) and len(str(value)) <= 200:
-                found.add(scalar_key(value))
-        return found - {""}
-
     def _marked(self, known: _Tool, arguments: Any, result: Any) -> str | None:
         if known.labels.profile.sees_untrusted.value:
             return None
-        texts = [tuple(t.key for t in scalar_tokens(value)) for _, value in leaves(unfolded(result)) if isinstance(value, str)]
-        return self._shared.memory.marked(known.server, self._objects(known, arguments, result), texts)
+        named = objects(known.roles, arguments, result)
+        return self._shared.memory.marked(known.server, named, texts(result))
 
     def _remember(self, known: _Tool, arguments: Any, result: Any, integrity: Integrity | None, step: str) -> None:
         """A write whose values nobody spoke for marks what it wrote to."""
         if not self._flow.effective(_KEY) & UNTRUSTED:
             return
-        values = self._ledger.values
-        stored: list[tuple[str, ...]] = []
-        for _, value in leaves(arguments):
-            keys = tuple(token.key for token in scalar_tokens(value) if token.key != ".")
-            if keys and not values.user.places(keys) and not values.trusted.places(keys):
-                stored.append(keys)
+        stored = unspoken(self._ledger, arguments)
         if stored:
-            self._shared.memory.stored(known.server, self._objects(known, arguments, result), stored, step)
+            self._shared.memory.stored(known.server, objects(known.roles, arguments, result), stored, step)
 
 
 def _sources(known: _Tool) -> int:

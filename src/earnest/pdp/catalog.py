@@ -89,7 +89,7 @@ class Tool:
     """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
 
     __slots__ = (
-        "annotations", "claims", "compact", "definition", "difference", "is_method", "name", "offered", "output_schema",
+        "annotations", "claims", "compact", "definition", "difference", "flow", "is_method", "name", "offered", "output_schema",
         "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
     )  # fmt: skip
 
@@ -115,6 +115,8 @@ class Tool:
         self.takes_text: frozenset[str] = frozenset()
         self.tables: dict[object, Table] = {}
         """Decisions that stand ready, by policy, client and refined profile; emptied when anything above changes."""
+        self.flow: object | None = None
+        """What `pdp.flows` made ready of it; dropped when anything above changes."""
 
     @property
     def approval_pin(self) -> str:
@@ -302,6 +304,7 @@ class Server:
 
     def _resolve(self, entry: Tool) -> None:
         entry.tables.clear()
+        entry.flow = None
         server_labels = NOTHING
         if not entry.is_method:
             self._read(entry)

@@ -44,6 +44,15 @@ def process_part(pid: int, started: str) -> str:
     return f"process:{pid}.{started}"
 
 
+def session_part(id: str) -> str:
+    """The part of a key for a session that a host's hook announced."""
+    return f"session:{id}"
+
+
+def _unheard(_: tuple[Key, ...]) -> None:
+    """The default of `Conversations.on_end`."""
+
+
 class Conversations:
     """The labels of all conversations, persisted as they rise."""
 
@@ -54,6 +63,8 @@ class Conversations:
         self._touched: dict[Key, float] = {}
         self._idle: dict[Key, float] = {}
         self._unsaved: set[Key] = set()
+        self.on_end: Callable[[tuple[Key, ...]], None] = _unheard
+        """Told which keys are gone when a conversation ends."""
         for saved in store.load_labels():
             self._state.restore(saved.key, saved.bits, saved.causes, minted=saved.minted)
             self._touched[saved.key] = saved.touched_at
@@ -80,6 +91,10 @@ class Conversations:
         if key not in self._state:
             self.open(key, minted=False)
         return self._state.effective(key)
+
+    def keys(self) -> list[Key]:
+        """All keys that are known, parents before their children."""
+        return list(self._state.keys())
 
     def own(self, key: Key) -> int:
         """The labels written at exactly this key."""
@@ -116,6 +131,7 @@ class Conversations:
         keys of clients that are there still: they start anew, clean, with the idle expiry they had."""
         gone = self._state.end(key)
         self._store.delete_labels(gone)
+        self.on_end(gone)
         for k in gone:
             self._touched.pop(k, None)
             self._unsaved.discard(k)

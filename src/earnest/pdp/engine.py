@@ -32,6 +32,8 @@ from earnest.pdp.catalog import Tool
 from earnest.pdp.conversations import Conversations
 from earnest.pdp.facts import Judgement, Question
 from earnest.pdp.floor import Floor
+from earnest.pdp.flows import Flows
+from earnest.pdp.handoff import Handoff
 from earnest.pdp.schema import conforms
 from earnest.protocol.outcomes import Outcome
 from earnest.refine.refinement import Refinement, combined
@@ -62,8 +64,11 @@ class Engine:
         endorsements: Endorsements,
         *,
         clock: Callable[[], float],
+        flows: Flows | None = None,
     ) -> None:
         self.policy = policy
+        self.flows = flows if flows is not None else Flows(conversations)
+        self.handoff = Handoff(clock)
         self.overlays: dict[str, Compiled] = {}
         self.conversations = conversations
         self.floor = floor
@@ -97,15 +102,19 @@ class Engine:
             return self._judgement(question, policy, labels, digest, profile, decision)
         table = self._table(question, policy, tool, profile)
         endorsement = None
-        ready = table.ready(labels)
+        said = self.flows.judge(question, tool, profile, judged_as, labels) if self.flows.speaks else None
+        voice = said.verdict if said is not None else None
+        bits = labels | (ENDORSED if said is not None and said.endorsed else 0)
+        ready = table.ready(bits) if voice is None else None
         load = partial(reading.load, question.arguments)
-        decision = ready if ready is not None else table.at(labels, load)
+        decision = ready if ready is not None else table.at(bits, load, integrity=voice)
         if decision.observed is not Verdict.ALLOW:
             endorsement = self._endorsed(question)
             decision = table.at(
-                labels | (ENDORSED if endorsement is not None else 0),
+                bits | (ENDORSED if endorsement is not None else 0),
                 load,
                 endorsement,
+                voice,
                 causes=self.conversations.causes(question.key),
                 conversation="/".join(question.key),
             )
@@ -133,8 +142,9 @@ class Engine:
         if bits:
             self._raise(judgement, question, bits)
 
-    def observed(self, judgement: Judgement, outcome: Outcome | None) -> None:
-        """Keep what an answer restricts further, before it is delivered. `None`: it could not be read, which is worst."""
+    def observed(self, judgement: Judgement, outcome: Outcome | None, raw: bytes = b"") -> None:
+        """Keep what an answer restricts further, before it is delivered. `None`: it could not be read, which is worst. `raw`:
+        the result or error, whose values are taken in where the user's words are known."""
         bits = 0
         if outcome is None or outcome.malformed:
             bits = PRIVATE | UNTRUSTED
@@ -145,6 +155,8 @@ class Engine:
                 bits |= UNTRUSTED
             if _breaks_safe_output(judgement, outcome):
                 bits |= UNTRUSTED
+        if self.flows.listens and self.flows.observed(judgement, raw, untrusted=bool(bits & UNTRUSTED)):
+            bits |= UNTRUSTED
         judgement.labels_after |= bits
         # What the call's own sources set was kept before it went out; where the conversation ended meanwhile, what arrives now
         # belongs to the one that goes on. Labels that only other keys carry are not this key's.

@@ -17,7 +17,8 @@ class Question(msgspec.Struct, frozen=True):
 
     `tool`: the catalog's entry, of a tool or of a method that is judged like one. `subject`: the name or URI as the server
     knows it. `arguments`: raw JSON of what the client chose. `hidden`: why the tool is not in the client's view, or empty;
-    `hides` says the same of a dispatcher's target.
+    `hides` says the same of a dispatcher's target. `folder`: where the person works; a path below it counts as named where the
+    rest of it is.
     """
 
     server: Server
@@ -34,6 +35,7 @@ class Question(msgspec.Struct, frozen=True):
     overlay: str = ""
     hidden: str = ""
     hides: Callable[[Tool], str] | None = None
+    folder: str = ""
 
 
 class Judgement(msgspec.Struct):

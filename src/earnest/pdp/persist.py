@@ -9,6 +9,7 @@ import msgspec
 from earnest.core import pin
 from earnest.core.decide import Endorsement
 from earnest.core.flow import Causes, Key
+from earnest.core.storage import Mark
 from earnest.pdp.catalog import INSTRUCTIONS, SavedPin
 from earnest.pdp.conversations import SavedLabels
 from earnest.store.base import Endorsement as EndorsementRow
@@ -49,6 +50,22 @@ class KeptLabels:
     def delete_labels(self, keys: Iterable[Key]) -> None:
         for key in keys:
             self._store.drop_flow(key_text(key))
+
+
+class KeptMarks:
+    """`flows.Marks` on the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def any(self) -> bool:
+        return self._store.any_marks()
+
+    def load(self, principal: str) -> Iterable[Mark]:
+        return [Mark(*row) for row in self._store.marks(principal)]
+
+    def save(self, principal: str, marks: Sequence[Mark]) -> None:
+        self._store.add_marks(principal, [(mark.server, mark.key, mark.receipt) for mark in marks])
 
 
 class KeptPins:

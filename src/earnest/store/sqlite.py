@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -137,6 +137,18 @@ class SqliteStore(Connection):
     def drop_operator_label(self, identity: str, tool: str) -> bool:
         sql = "DELETE FROM operator_labels WHERE identity = ? AND tool = ?"
         return self.run(sql, [identity, tool]).rowcount > 0
+
+    def marks(self, principal: str) -> list[tuple[str, str, str]]:
+        rows = self.all("SELECT server, object, receipt FROM marks WHERE principal = ?", [principal])
+        return [(str(row[0]), str(row[1]), str(row[2])) for row in rows]
+
+    def add_marks(self, principal: str, marks: Iterable[tuple[str, str, str]]) -> None:
+        with self.transaction():
+            for server, object, receipt in marks:
+                self.run("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?)", [principal, server, object, receipt])
+
+    def any_marks(self) -> bool:
+        return bool(self.all("SELECT 1 FROM marks LIMIT 1", []))
 
     def noise(self, identity: str) -> list[str]:
         return [
