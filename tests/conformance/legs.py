@@ -166,7 +166,9 @@ async def gateway(home: Path, servers: Mapping[str, str]) -> AsyncIterator[Gatew
     }
     command = [sys.executable, "-P", "-m", "earnest"]
     async with started([*command, "serve", "--port", "0", "--json"], env) as line:
-        ready = json.loads(line)["ready"]
+        ready = json.loads(line).get("ready")
+        if ready is None:
+            raise RuntimeError(f"earnest did not start: {line}")
         token = Path(ready["token_file"]).read_text().strip()
         try:
             yield Gateway(int(ready["address"].rsplit(":", 1)[1]), token, home, env)
