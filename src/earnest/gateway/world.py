@@ -58,12 +58,12 @@ class Worlds:
         self._hidden = hidden
 
     def offer(self, env: Mapping[str, str], *, person: bool) -> bool:
-        """Take what a caller's environment has and the daemon's has not: the daemon may have been started by a client that knows
-        little (SDKs pass on six variables), and the operator's `${env:X}` and `npx` are found from a terminal. Values that are
-        known stay, the PATH grows at its end. Whether anything came.
+        """Take what a caller's environment has and the daemon's has not: the daemon may have been started by a client that
+        knows little (SDKs pass on six variables), and the operator's `${env:X}` and `npx` are found from a terminal. Values
+        that are known stay, the PATH grows at its end. Whether anything came.
 
-        Unless a `person` called, only variables that the configuration refers to are taken: a model that starts a shim by itself
-        must not choose the proxy or the programs of servers."""
+        Unless a `person` called, only variables that the configuration refers to are taken: a model that starts a shim by
+        itself must not choose the proxy or the programs of servers."""
         if not person:
             env = {name: env[name] for name in self._referred() if name in env}
         new = {name: value for name, value in env.items() if name not in self._env}
