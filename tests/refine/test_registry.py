@@ -13,6 +13,7 @@ from earnest.refine.enumeration import Case, EnumerationRule, parse
 from earnest.refine.http import HttpRule
 from earnest.refine.refinement import Refinement, combined
 from earnest.refine.registry import RefineRule, refine, rule
+from earnest.refine.shell import ShellRule
 from earnest.refine.sql import SqlRule
 
 
@@ -62,5 +63,6 @@ def test_rules_are_made_from_the_parts_of_a_configuration() -> None:
     assert rule("http", "method", source="labels:7") == HttpRule("method", source="labels:7")
     assert rule("address", "url", source="labels:7") == AddressRule("url", "labels:7")
     assert rule("sql", "q", dialect="mysql", functions=["f"], source="s") == SqlRule("q", "mysql", ("f",), "s")
-    with pytest.raises(ValueError, match="shell"):
-        rule("shell", "command")
+    assert rule("shell", "command", source="s") == ShellRule("command", "s")
+    with pytest.raises(ValueError, match="perl"):
+        rule("perl", "command")

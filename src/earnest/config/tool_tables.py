@@ -14,7 +14,7 @@ from earnest.refine.registry import RefineRule
 ROLES: Final = ("destination", "selector", "amount", "content", "verb", "object")
 """What an argument steers; an argument without a role counts as destination, selector and amount."""
 
-_KINDS: Final = ("", "sql", "http", "address")
+_KINDS: Final = ("", "sql", "http", "address", "shell")
 
 Condition = TypeVar("Condition")
 
@@ -69,7 +69,7 @@ def refinement(
     if when and (values or kind):
         table.source.fail(table.node, "E1005", f"{table.name}: values and as go with argument, not with when")
     if argument and bool(values) == bool(kind):
-        table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql", "http" or "address"')
+        table.source.fail(table.node, "E1005", f'{table.name} needs either values or as = "sql", "http", "address" or "shell"')
     if (dialect or functions) and kind != "sql":
         table.source.fail(table.node, "E1005", f'{table.name}: dialect and functions go with as = "sql"')
     if default and kind != "http":

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from earnest.core.profile import NOTHING, Labels
-from earnest.refine import address, enumeration, http, sql
+from earnest.refine import address, enumeration, http, shell, sql
 from earnest.refine.refinement import Refinement
 
-RefineRule: TypeAlias = enumeration.EnumerationRule | http.HttpRule | address.AddressRule | sql.SqlRule
+RefineRule: TypeAlias = enumeration.EnumerationRule | http.HttpRule | address.AddressRule | sql.SqlRule | shell.ShellRule
 
 
 def refine(rule: RefineRule, arguments: Mapping[str, Any]) -> Refinement | None:
@@ -23,6 +23,8 @@ def refine(rule: RefineRule, arguments: Mapping[str, Any]) -> Refinement | None:
             return address.look(rule, arguments)
         case sql.SqlRule():
             return sql.look(rule, arguments)
+        case shell.ShellRule():
+            return shell.look(rule, arguments)
 
 
 def rule(
@@ -36,7 +38,7 @@ def rule(
     default: str = "",
     source: str = "",
 ) -> RefineRule:
-    """The rule of a kind (`enum`, `http`, `address`, `sql`) from the parts that a configuration holds.
+    """The rule of a kind (`enum`, `http`, `address`, `sql`, `shell`) from the parts that a configuration holds.
 
     Raises `ValueError` for any other kind: whoever reads a configuration checks that first.
     """
@@ -49,4 +51,6 @@ def rule(
             return address.AddressRule(argument, source)
         case "sql":
             return sql.SqlRule(argument, dialect, tuple(functions), source)
+        case "shell":
+            return shell.ShellRule(argument, source)
     raise ValueError(f"no refiner reads {kind!r}")
