@@ -91,7 +91,7 @@ async def test_two_client_processes_do_not_share_labels_and_the_principal_sees_b
 
 
 async def test_a_process_that_cannot_be_told_counts_as_the_principal(live, other, monkeypatch):
-    monkeypatch.setattr(tcp_peers, "_holder", lambda inode: 0)
+    monkeypatch.setattr(tcp_peers, "_holders", lambda inodes: {})
     one = await other()
     assert "result" in await one.call("read")
     assert live.app.conversations.own(PRINCIPAL) == PRIVATE | UNTRUSTED

@@ -25,7 +25,7 @@ from earnest.gateway.ops import operations
 from earnest.gateway.process.application import DaemonContext, Op
 from earnest.gateway.process.handover import HookPeer, StdioPeer
 from earnest.gateway.process.peers import Process
-from earnest.gateway.process.tcp_peers import host_of
+from earnest.gateway.recognise import Recogniser
 from earnest.gateway.records import Records
 from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
@@ -123,6 +123,7 @@ class App:
         self.gateway: Gateway
         self.listener: Listener | None = None
         self.http: HttpFront | None = None
+        self._recogniser = Recogniser(self._is_host)
         self._host = ""
         self.fronts: set[StdioFront] = set()
         self.waiting_ops = 0
@@ -362,14 +363,11 @@ class App:
 
     async def _recognise(self, request: Request) -> None:
         """Find the process behind a connection, once, on a thread: it means looking through the machine's processes."""
-        principal = f"user:{os.getuid()}"
-
-        def known(one: Process) -> bool:
-            return (principal, process_part(one.pid, str(one.start))) in self.conversations
-
         listener = self.listener.address if self.listener is not None else None
-        loop = asyncio.get_running_loop()
-        request.connection.state[_HOST] = await loop.run_in_executor(None, host_of, request.peer, listener, known)
+        request.connection.state[_HOST] = await self._recogniser.host(request.peer, listener)
+
+    def _is_host(self, one: Process) -> bool:
+        return (f"user:{os.getuid()}", process_part(one.pid, str(one.start))) in self.conversations
 
     # what the command line changes
 

@@ -5,14 +5,15 @@ of the connection is a line of `/proc/net/tcp` with its inode and user, and the 
 user. Whatever is in doubt (another user, two holders, a process that ended or may not be looked at, too many processes to look
 through) is answered with None: the caller then takes the wider key, which only adds labels.
 
-All of it reads files, so it belongs on a thread, once for each connection. Linux only; elsewhere always None.
+All of it reads files, so it belongs on a thread, once for each connection; connections that come together are looked up
+together, since looking through the processes is what costs. Linux only; elsewhere always None.
 """
 
 import ipaddress
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from earnest.gateway.process.peers import Process, ancestry, in_session, is_wrapper
 
@@ -34,15 +35,21 @@ def host_of(client: object, listener: object, known: Callable[[Process], bool]) 
     The host is the nearest of the process and its ancestors that is `known` as one already, so that what a host starts does not
     get a conversation of its own; else the nearest that is neither a wrapper nor a carrier.
     """
-    if not sys.platform.startswith("linux"):
-        return None
-    ends = _address(client), _address(listener)
-    if ends[0] is None or ends[1] is None:
-        return None
-    inode = _inode(ends[0], ends[1])
-    if not inode:
-        return None
-    pid = _holder(inode)
+    return hosts_of([client], listener, known)[0]
+
+
+def hosts_of(clients: Sequence[object], listener: object, known: Callable[[Process], bool]) -> list[Process | None]:
+    """As `host_of`, for connections of several clients, whose processes are looked for in one go."""
+    at = _address(listener)
+    if not sys.platform.startswith("linux") or at is None:
+        return [None] * len(clients)
+    tables = {table: _table(table) for table in ("tcp", "tcp6")}
+    inodes = [_inode(end, at, tables) if (end := _address(client)) is not None else "" for client in clients]
+    holders = _holders({inode for inode in inodes if inode})
+    return [_host(holders.get(inode, 0), inode, known) for inode in inodes]
+
+
+def _host(pid: int, inode: str, known: Callable[[Process], bool]) -> Process | None:
     if not pid:
         return None
     chain = ancestry(pid)
@@ -76,19 +83,25 @@ def _address(end: object) -> Address | None:
     return (str(plain), end[1]) if plain.is_loopback else None
 
 
-def _inode(client: Address, listener: Address) -> str:
+def _table(name: str) -> list[str]:
+    """The lines of one of the kernel's tables of connections."""
+    try:
+        with open(f"/proc/net/{name}", encoding="ascii") as file:
+            return file.read(TABLE_BYTES).split("\n")[1:]
+    except OSError:
+        return []
+
+
+def _inode(client: Address, listener: Address, tables: dict[str, list[str]]) -> str:
     """The inode of the client's end, if it is our own user's; empty if there is no such end, or more than one."""
     found = set()
     for table, mapped in (("tcp", False), ("tcp6", True)):
         ends = _spelled(client, mapped), _spelled(listener, mapped)
         if not all(ends):
             continue
-        try:
-            with open(f"/proc/net/{table}", encoding="ascii") as file:
-                text = file.read(TABLE_BYTES)
-        except OSError:
-            continue
-        for line in text.split("\n")[1:]:
+        for line in tables[table]:
+            if ends[0] not in line:
+                continue
             words = line.split()
             if len(words) > 9 and (words[1], words[2]) == ends and words[3] == _ESTABLISHED:
                 found.add(words[9] if words[7] == str(os.getuid()) else "")
@@ -107,23 +120,26 @@ def _spelled(end: Address, mapped: bool) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words) + f":{end[1]:04X}"
 
 
-def _holder(inode: str) -> int:
-    """The one process of our user that has this socket open; 0 for none, several, or too much to look through."""
+def _holders(inodes: Collection[str]) -> dict[str, int]:
+    """For each of these sockets the one process of our user that has it open; 0 for several. Empty where there is too much to
+    look through."""
+    if not inodes:
+        return {}
     end = time.monotonic() + TIME_S
-    link, seen, holder = f"socket:[{inode}]", 0, 0
+    links = {f"socket:[{inode}]": inode for inode in inodes}
+    seen = 0
+    found: dict[str, int] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         for descriptor in _descriptors(name):
             seen += 1
             if seen > DESCRIPTORS or time.monotonic() > end:
-                return 0
-            if _link(descriptor) == link:
-                if holder:
-                    return 0
-                holder = int(name)
-                break
-    return holder
+                return {}
+            inode = links.get(_link(descriptor))
+            if inode is not None and found.get(inode) != int(name):
+                found[inode] = 0 if inode in found else int(name)
+    return found
 
 
 def _holds(pid: int, inode: str) -> bool:

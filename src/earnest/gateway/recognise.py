@@ -1,0 +1,50 @@
+"""Who is at the other end of connections, found out for all that come together at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from earnest.gateway.process.peers import Process
+from earnest.gateway.process.tcp_peers import hosts_of
+
+
+class Recogniser:
+    """Looks up host processes behind connections on a thread, one look through the machine's processes at a time: a burst of
+    clients costs two of them, not one for each."""
+
+    def __init__(self, known: Callable[[Process], bool]) -> None:
+        """`known`: see `tcp_peers.host_of`; called on the thread."""
+        self._known = known
+        self._waiting: list[tuple[object, asyncio.Future[Process | None]]] = []
+        self._looking: asyncio.Future[list[Process | None]] | None = None
+
+    async def host(self, client: object, listener: object) -> Process | None:
+        """The host process behind a connection from `client` to `listener`, None if unsure."""
+        mine: asyncio.Future[Process | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((client, mine))
+        if self._looking is None:
+            self._look(listener)
+        return await mine
+
+    def _look(self, listener: object) -> None:
+        asked, self._waiting = self._waiting, []
+        loop = asyncio.get_running_loop()
+        clients = [client for client, _ in asked]
+        self._looking = loop.run_in_executor(None, hosts_of, clients, listener, self._known)
+
+        def found(looking: asyncio.Future[list[Process | None]]) -> None:
+            self._looking = None
+            error = None if looking.cancelled() else looking.exception()
+            hosts = [None] * len(asked) if looking.cancelled() or error is not None else looking.result()
+            for (_, future), host in zip(asked, hosts, strict=True):
+                if future.done():
+                    continue
+                if error is not None:
+                    future.set_exception(error)
+                else:
+                    future.set_result(host)
+            if self._waiting:
+                self._look(listener)
+
+        self._looking.add_done_callback(found)
