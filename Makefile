@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INPUTS := pyproject.toml $(wildcard bin/earnest)
 
-.PHONY: run test lint types pytest servers clients clean
+.PHONY: run test lint types pytest servers suite conformance clients clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/earnest run $(ARGS)
@@ -30,12 +30,20 @@ types: $(INSTALLED_DEV)
 	@$(BIN)/mypy --no-error-summary
 
 # Tests marked `alone` measure time or load the whole machine; they run after the others, one by one.
-pytest: $(INSTALLED_DEV) servers
+pytest: $(INSTALLED_DEV) servers suite
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" --durations=15
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone --durations=15 || [ $$? -eq 5 ]
 
 servers: | $(INSTALLED_DEV)
 	@$(BIN)/python scripts/setup-servers
+
+suite: | $(INSTALLED_DEV)
+	@$(BIN)/python scripts/setup-conformance
+
+# The official conformance suite alone, and its figures in docs/conformance.md. The same legs are part of `make test`.
+conformance: $(INSTALLED_DEV) suite
+	@$(BIN)/python tests/conformance/report.py docs/conformance.md
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest tests/conformance
 
 # Client libraries that no published server brings along; without them their tests are skipped.
 clients:
