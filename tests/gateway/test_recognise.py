@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ class Looks:
         self.asked: list[list[object]] = []
         self.go = threading.Event()
 
-    def __call__(self, clients: Sequence[object], listener: object, known: Callable[..., bool]) -> list[Any]:
+    def __call__(self, clients: Sequence[object], listener: object) -> list[Any]:
         self.asked.append(list(clients))
         assert self.go.wait(10)
         if "bad" in clients:
@@ -34,7 +34,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 
 
 async def test_a_burst_costs_two_looks_and_each_hears_of_its_own(looks: Looks) -> None:
-    recogniser = Recogniser(lambda one: False)
+    recogniser = Recogniser()
     tasks = [asyncio.create_task(recogniser.host(n, "listener")) for n in range(50)]
     await asyncio.sleep(0)
     looks.go.set()
@@ -43,7 +43,7 @@ async def test_a_burst_costs_two_looks_and_each_hears_of_its_own(looks: Looks) -
 
 
 async def test_a_look_that_fails_is_told_to_those_who_waited_for_it_and_the_next_goes_on(looks: Looks) -> None:
-    recogniser = Recogniser(lambda one: False)
+    recogniser = Recogniser()
     bad, good = asyncio.create_task(recogniser.host("bad", "l")), asyncio.create_task(recogniser.host("good", "l"))
     await asyncio.sleep(0)
     looks.go.set()
@@ -53,7 +53,7 @@ async def test_a_look_that_fails_is_told_to_those_who_waited_for_it_and_the_next
 
 
 async def test_one_who_gives_up_takes_nothing_from_the_others(looks: Looks) -> None:
-    recogniser = Recogniser(lambda one: False)
+    recogniser = Recogniser()
     first, other = asyncio.create_task(recogniser.host(1, "l")), asyncio.create_task(recogniser.host(2, "l"))
     await asyncio.sleep(0)
     first.cancel()

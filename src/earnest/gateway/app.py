@@ -7,7 +7,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -15,12 +15,12 @@ import msgspec
 from earnest.config import overlay as overlays
 from earnest.config.packs import built_in, load_packs
 from earnest.core.errors import EarnestError
-from earnest.core.flow import Key
 from earnest.core.receipt import Checkpoint
 from earnest.gateway.client import Client, Route
 from earnest.gateway.connect import Connector
 from earnest.gateway.gateway import Gateway
 from earnest.gateway.http_front import HttpFront
+from earnest.gateway.keys import HostKeys
 from earnest.gateway.ops import operations
 from earnest.gateway.process.application import DaemonContext, Op
 from earnest.gateway.process.handover import HookPeer, StdioPeer
@@ -38,7 +38,7 @@ from earnest.net.limits import ServerLimits
 from earnest.net.listener import Listener, serve
 from earnest.net.message import Request
 from earnest.pdp.approvals import Approvals
-from earnest.pdp.conversations import Conversations, process_part
+from earnest.pdp.conversations import Conversations, is_below
 from earnest.pdp.engine import Engine
 from earnest.pdp.floor import Floor
 from earnest.pdp.flows import Flows
@@ -55,7 +55,7 @@ from earnest.store.sqlite import open_store
 WRITER: Final = "gateway"
 IDLE_S: Final = 900.0
 _HOST: Final = "host"
-"""Of a connection's state: the host process behind it, None where that is not sure."""
+"""Of a connection's state: the host process behind it and its ancestors, nothing where that is not sure."""
 SIGNING_KEYS: Final = "signing-keys"
 """The store's note of the public keys that signed checkpoints: a JSON list of JWKs, oldest first."""
 
@@ -109,6 +109,7 @@ class App:
         )
         self.records = Records(self.receipts, self.payloads, time.time)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
+        self.host_keys = HostKeys(self.conversations, ctx.hosts, lambda: ctx.children.alive)
         self.endorsements = KeptEndorsements(self.store, time.time)
         self.engine = Engine(
             self.world.policy,
@@ -123,7 +124,7 @@ class App:
         self.gateway: Gateway
         self.listener: Listener | None = None
         self.http: HttpFront | None = None
-        self._recogniser = Recogniser(self._is_host)
+        self._recogniser = Recogniser()
         self._host = ""
         self.fronts: set[StdioFront] = set()
         self.waiting_ops = 0
@@ -236,7 +237,7 @@ class App:
                 f"there is no server {who.name!r} in {self.ctx.config} (configured: {known})",
                 f"Add [servers.{who.name}] there, or give its command: earnest stdio {who.name} -- COMMAND …",
             )
-        client = self._client(name, who.uid, who.host, world, overlay)
+        client = self._client(name, who.uid, who.hosts, world, overlay)
         limits = world.settings.limits
         front = StdioFront(
             self.gateway,
@@ -250,16 +251,20 @@ class App:
         )
         self.fronts.add(front)
 
-    def _client(self, name: str, uid: int, host: Process | None, world: World, overlay: str) -> Client:
-        """A client by what the configuration says of its name: its conversation is its host process's, or its user's."""
+    def _client(self, name: str, uid: int, chain: Sequence[Process], world: World, overlay: str) -> Client:
+        """A client by what the configuration says of its name: its conversation is its host process's, or its user's. `chain`:
+        that process and its ancestors."""
         settings = world.settings.client(name)
         principal = f"user:{uid}"
-        key: Key = (principal,)
-        if host is not None and settings.conversation != "principal":
-            key = (*key, process_part(host.pid, str(host.start)))
+        key = self.host_keys.of(principal, chain)
+        below = is_below(key)
+        if settings.conversation == "principal":
+            key = (principal,)
         if settings.idle_s:
             self.conversations.open(key, minted=True, idle_s=settings.idle_s)
-        return Client(name, principal, key, settings.asks_person, settings.ask_host, overlay)
+        # A program that a host started is no person's, and it is no host that asks one, whatever name it gives.
+        asks, hands_on = settings.asks_person and not below, settings.ask_host and not below
+        return Client(name, principal, key, asks, hands_on, overlay, below)
 
     def world_at(self, cwd: str) -> tuple[World, str]:
         """The configuration for a client that was started in a folder, and the name of what tightens it."""
@@ -356,7 +361,7 @@ class App:
         state = request.connection.state
         read_from, known = state.get(name, (None, None))
         if known is None or read_from is not self.world:
-            known = self._client(name, os.getuid(), cast(Process | None, state.get(_HOST)), self.world, "")
+            known = self._client(name, os.getuid(), cast(tuple[Process, ...], state.get(_HOST, ())), self.world, "")
             state[name] = (self.world, known)
         found: Client = known
         return found
@@ -365,9 +370,6 @@ class App:
         """Find the process behind a connection, once, on a thread: it means looking through the machine's processes."""
         listener = self.listener.address if self.listener is not None else None
         request.connection.state[_HOST] = await self._recogniser.host(request.peer, listener)
-
-    def _is_host(self, one: Process) -> bool:
-        return (f"user:{os.getuid()}", process_part(one.pid, str(one.start))) in self.conversations
 
     # what the command line changes
 
@@ -395,10 +397,10 @@ class App:
         self.gateway.catalogs = world.catalogs
         self.gateway.views = views
         for front in self.fronts:
-            settings = self.world_of(front.client.overlay).settings.client(front.client.name)
-            front.become(
-                msgspec.structs.replace(front.client, asks_person=settings.asks_person, ask_host=settings.ask_host)
-            )
+            client = front.client
+            settings = self.world_of(client.overlay).settings.client(client.name)
+            asks, hands_on = settings.asks_person and not client.below, settings.ask_host and not client.below
+            front.become(msgspec.structs.replace(client, asks_person=asks, ask_host=hands_on))
         self.gateway.restart_servers()
         self.gateway.resolved_again()
         return world

@@ -12,7 +12,8 @@ class Client(msgspec.Struct, frozen=True):
 
     `name`: from `--client` or the token, never from `clientInfo`. `key`: the narrowest conversation key that is known without
     looking at a request. `asks_person`: the operator marked it as putting in-band questions to a person. `ask_host`: asks of
-    preset and user rules are left to it.
+    preset and user rules are left to it. `below`: another client's host, or a server of ours, started it; then whatever name it
+    gives, it is no person's and neither of the two is true.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Client(msgspec.Struct, frozen=True):
     ask_host: bool = False
     overlay: str = ""
     """The folder whose `earnest.toml` tightens this client's calls; empty for none."""
+    below: bool = False
 
 
 class Route(msgspec.Struct, frozen=True):

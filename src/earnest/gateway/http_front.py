@@ -260,8 +260,8 @@ class HttpFront:
         except WireError as error:
             responder.json(error.http_status, error.answer())
             return
-        client = self._client_of(known.name, request)
         try:
+            client = self._client_of(known.name, request)
             if modern:
                 self._post_modern(request, responder, client, known, message)
             else:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from earnest.gateway.process.peers import Process
 from earnest.gateway.process.tcp_peers import hosts_of
+
+Found = tuple[Process, ...]
 
 
 class Recogniser:
     """Looks up host processes behind connections on a thread, one look through the machine's processes at a time: a burst of
     clients costs two of them, not one for each."""
 
-    def __init__(self, known: Callable[[Process], bool]) -> None:
-        """`known`: see `tcp_peers.host_of`; called on the thread."""
-        self._known = known
-        self._waiting: list[tuple[object, asyncio.Future[Process | None]]] = []
-        self._looking: asyncio.Future[list[Process | None]] | None = None
+    def __init__(self) -> None:
+        self._waiting: list[tuple[object, asyncio.Future[Found]]] = []
+        self._looking: asyncio.Future[list[Found]] | None = None
 
-    async def host(self, client: object, listener: object) -> Process | None:
-        """The host process behind a connection from `client` to `listener`, None if unsure."""
-        mine: asyncio.Future[Process | None] = asyncio.get_running_loop().create_future()
+    async def host(self, client: object, listener: object) -> Found:
+        """The host process behind a connection from `client` to `listener`, then its ancestors; nothing if unsure."""
+        mine: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((client, mine))
         if self._looking is None:
             self._look(listener)
@@ -31,12 +30,12 @@ class Recogniser:
         asked, self._waiting = self._waiting, []
         loop = asyncio.get_running_loop()
         clients = [client for client, _ in asked]
-        self._looking = loop.run_in_executor(None, hosts_of, clients, listener, self._known)
+        self._looking = loop.run_in_executor(None, hosts_of, clients, listener)
 
-        def found(looking: asyncio.Future[list[Process | None]]) -> None:
+        def found(looking: asyncio.Future[list[Found]]) -> None:
             self._looking = None
             error = None if looking.cancelled() else looking.exception()
-            hosts = [None] * len(asked) if looking.cancelled() or error is not None else looking.result()
+            hosts = [()] * len(asked) if looking.cancelled() or error is not None else looking.result()
             for (_, future), host in zip(asked, hosts, strict=True):
                 if future.done():
                     continue

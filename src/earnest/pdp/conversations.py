@@ -4,6 +4,9 @@ The key of a call is built only of what earnest knows itself: the principal (use
 token stands for), the host process as the kernel tells it, a session a hook announced, a handle from the request. Client ids
 and MCP session ids are the client's words and split nothing. What the operator sets for a client (`conversation = "principal"`)
 only makes the key wider.
+
+A process below another host's (`is_below`) does that host's bidding: what it sees, its host has seen, and so has whatever else
+that host started. So its labels are written at its host's key as well, where all of them look.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from earnest.core.flow import Cause, Causes, FlowState, Key, names
+from earnest.core.flow import LABEL_NAMES, Cause, Causes, FlowState, Key, names
 
 
 class SavedLabels(msgspec.Struct, frozen=True):
@@ -53,6 +56,11 @@ def _unheard(_: tuple[Key, ...]) -> None:
     """The default of `Conversations.on_end`."""
 
 
+def is_below(key: Key) -> bool:
+    """Whether a key is that of a process that another host started, or below that."""
+    return len(key) > 2 and key[2].startswith("process:")
+
+
 class Conversations:
     """The labels of all conversations, persisted as they rise."""
 
@@ -65,12 +73,16 @@ class Conversations:
         self._unsaved: set[Key] = set()
         self.on_end: Callable[[tuple[Key, ...]], None] = _unheard
         """Told which keys are gone when a conversation ends."""
+        self._joined: dict[Key, set[Key]] = {}
+        """Where labels of a key, and of all below it, are written as well."""
         for saved in store.load_labels():
             self._state.restore(saved.key, saved.bits, saved.causes, minted=saved.minted)
             self._touched[saved.key] = saved.touched_at
 
     def open(self, key: Key, *, minted: bool, idle_s: float = 0.0) -> None:
-        """Make a key known; what an unminted one inherits is kept at once. `idle_s` > 0: the operator named an idle expiry."""
+        """Make a key known; what an unminted one inherits is kept at once. `idle_s` > 0: the operator named an idle expiry.
+        What is below another host's process is never minted."""
+        minted = minted and not is_below(key)
         self._touched[key] = self._clock()
         if idle_s > 0:
             self._idle[key] = idle_s
@@ -80,6 +92,39 @@ class Conversations:
             self._unsaved.add(key)
             self._save(key, minted)
             self._unsaved.discard(key)
+
+    def join(self, one: Key, other: Key) -> None:
+        """Two known keys are one conversation from now on: what either has seen, and will see, both have."""
+        for source, target in ((one, other), (other, one)):
+            self._joined.setdefault(source, set()).add(target)
+            self._carry(source, target)
+
+    def _carry(self, source: Key, target: Key) -> None:
+        missing = self._state.effective(source) & ~self._state.own(target)
+        known = self._state.causes(source)
+        for bit in LABEL_NAMES:
+            for cause in known.get(bit, Causes()).first or (Cause("", "", ""),) if missing & bit else ():
+                self.raise_(target, bit, cause)
+
+    def below(self, own: Key) -> Key | None:
+        """The key that a process has below a host's, if it is known under one; `own` is the one it would have by itself."""
+        inner = (key for key in self._state.keys() if len(key) == 3 and is_below(key))  # noqa: SIM118
+        return next((key for key in inner if (key[0], key[2]) == own), None)
+
+    def _everywhere(self, key: Key) -> set[Key]:
+        """All keys at which a label of this one is written."""
+        found: set[Key] = set()
+        todo = [key]
+        while todo:
+            one = todo.pop()
+            if one in found:
+                continue
+            found.add(one)
+            if is_below(one):
+                todo.append(one[:2])
+            for length in range(len(one), 0, -1) if self._joined else ():
+                todo.extend(k for k in self._joined.get(one[:length], ()) if k in self._state)
+        return found
 
     def touch(self, key: Key) -> None:
         """A call was made at this key: it is not idle."""
@@ -103,7 +148,13 @@ class Conversations:
     def count(self, key: Key, bits: int) -> bool:
         """Count one more cause of labels that are kept already, where causes are only counted by now; else False, and `raise_`
         has to be called."""
-        if key in self._unsaved or not self._state.count(key, bits):
+        if key in self._unsaved:
+            return False
+        if (self._joined or is_below(key)) and any(
+            bits & ~self._state.own(one) or one in self._unsaved for one in self._everywhere(key)
+        ):
+            return False
+        if not self._state.count(key, bits):
             return False
         self._touched[key] = self._clock()
         return True
@@ -113,6 +164,11 @@ class Conversations:
         not go on."""
         if key not in self._state:
             self.open(key, minted=False)
+        for other in self._everywhere(key) - {key} if self._joined or is_below(key) else ():
+            self._raise(other, bits, cause)
+        return self._raise(key, bits, cause)
+
+    def _raise(self, key: Key, bits: int, cause: Cause) -> int:
         new = self._state.raise_(key, bits, cause)
         self._touched[key] = self._clock()
         if new or key in self._unsaved:
@@ -135,6 +191,7 @@ class Conversations:
         for k in gone:
             self._touched.pop(k, None)
             self._unsaved.discard(k)
+            self._joined.pop(k, None)
             idle = self._idle.pop(k, 0.0)
             if k in connected:
                 self.open(k, minted=True, idle_s=idle)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from earnest.gateway.process import peers
-from earnest.gateway.process.peers import Process, host_process
+from earnest.gateway.process.peers import Process, host_chain, host_process, nesting
 
 
 def _chain(*commands: str) -> list[Process]:
@@ -86,3 +86,22 @@ def test_a_process_that_ended_has_no_ancestry(tmp_path):
     assert peers.credentials(sock).chain == ()
     sock.close()
     listener.close()
+
+
+@pytest.mark.parametrize(
+    ("commands", "known", "found"),
+    [
+        (["shim", "python3 child.py", "claude", "bash", "konsole"], [], [1]),
+        (["shim", "python3 child.py", "claude", "bash", "konsole"], [2], [2, 1]),
+        (["shim", "python3 child.py", "sh -c x", "claude"], [3], [3, 1]),
+        (["shim", "a", "b", "c", "d"], [2, 3, 4], [4, 3]),  # more levels than two: the outermost
+        (["shim", "a", "b", "c", "d"], [1, 4], [4, 1]),
+        (["shim", "python3 one.py", "bash", "konsole"], [2], [1]),  # two programs of a person's own shell
+        (["shim", "zsh -l", "code"], [1, 2], [2, 1]),
+        (["shim", "a", "npx b", "c"], [2], [2, 1]),
+    ],
+)
+def test_a_host_is_below_the_outermost_known_one(commands, known, found):
+    chain = _chain(*commands)
+    hosts = {chain[at].key for at in known}
+    assert list(nesting(host_chain(chain), lambda one: one.key in hosts)) == [chain[at] for at in found]

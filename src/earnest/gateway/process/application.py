@@ -22,7 +22,7 @@ class DaemonContext(msgspec.Struct, frozen=True):
 
     `named` says that the configuration was named by its operator. `children` wants to know each upstream
     process. `stop(reason)` ends the daemon in good order. The environment of clients comes with each peer,
-    never from here.
+    never from here. `hosts()` are the programs that clients came from, present and past, and our servers, by (pid, start).
     """
 
     instance: str
@@ -31,6 +31,7 @@ class DaemonContext(msgspec.Struct, frozen=True):
     log: logging.Logger
     children: "Children"
     stop: Callable[[str], None]
+    hosts: Callable[[], frozenset[tuple[int, int]]] = frozenset
 
 
 class Application(Protocol):

@@ -95,7 +95,7 @@ class Daemon:
         self, config: str, named: bool, build: Callable[[DaemonContext], Application]
     ) -> tuple[str, str] | None:
         """Until the end; returns interpreter and root of the version to make way for, if that is why."""
-        context = DaemonContext(self._instance, config, named, self._log, self._children, self.stop)
+        context = DaemonContext(self._instance, config, named, self._log, self._children, self.stop, self._suspects)
         self._app = build(context)
         try:
             await asyncio.wait_for(self._app.start(), START_S)

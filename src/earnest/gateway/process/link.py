@@ -8,7 +8,7 @@ import msgspec
 
 from earnest.gateway.process import arrivals
 from earnest.gateway.process.arrivals import Arrival
-from earnest.gateway.process.peers import Process, host_process
+from earnest.gateway.process.peers import Process, host_chain, host_process
 
 
 class ShimLink:
@@ -75,6 +75,11 @@ class Caller(msgspec.Struct, frozen=True):
     def host(self) -> Process | None:
         """The program that started the shim, past all wrappers."""
         return host_process(self.chain)
+
+    @property
+    def hosts(self) -> tuple[Process, ...]:
+        """That program and its ancestors."""
+        return host_chain(self.chain)
 
     @property
     def start(self) -> int:

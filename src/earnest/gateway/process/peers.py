@@ -9,7 +9,7 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -111,11 +111,25 @@ def host_process(chain: Sequence[Process]) -> Process | None:
 
     `chain[0]` is the shim. None where the ancestors lead to the session without one.
     """
-    for one in chain[1:]:
+    found = host_chain(chain)
+    return found[0] if found else None
+
+
+def host_chain(chain: Sequence[Process]) -> tuple[Process, ...]:
+    """The host, then its ancestors; empty where there is no host."""
+    for at, one in enumerate(chain[1:], 1):
         if is_wrapper(one):
             continue
-        return None if in_session(one) else one
-    return None
+        return () if in_session(one) else tuple(chain[at:])
+    return ()
+
+
+def nesting(chain: Sequence[Process], known: Callable[[Process], bool]) -> tuple[Process, ...]:
+    """Whose conversation that of a host is: itself, or where ancestors of its are `known` as hosts the outermost of them, and
+    the one below that. `chain` is the host, then its ancestors. A shell that a person types into is nobody's host.
+    """
+    outward = [chain[0], *(one for one in chain[1:] if known(one) and not is_shell(one))]
+    return (outward[-1], outward[-2]) if len(outward) > 1 else (outward[0],)
 
 
 def in_session(one: Process) -> bool:

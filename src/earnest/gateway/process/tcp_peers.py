@@ -3,7 +3,7 @@
 The kernel does not hand that over with a connection, as it does on a Unix socket; it has to be put together: the client's end
 of the connection is a line of `/proc/net/tcp` with its inode and user, and the inode is a descriptor of some process of that
 user. Whatever is in doubt (another user, two holders, a process that ended or may not be looked at, too many processes to look
-through) is answered with None: the caller then takes the wider key, which only adds labels.
+through) is answered with nothing: the caller then takes the wider key, which only adds labels.
 
 All of it reads files, so it belongs on a thread, once for each connection; connections that come together are looked up
 together, since looking through the processes is what costs. Linux only; elsewhere always None.
@@ -13,7 +13,7 @@ import ipaddress
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from earnest.gateway.process.peers import Process, ancestry, in_session, is_wrapper
 
@@ -29,41 +29,39 @@ _CARRIERS = frozenset({"curl", "wget", "http", "https", "xh", "nc", "ncat", "soc
 Address = tuple[str, int]
 
 
-def host_of(client: object, listener: object, known: Callable[[Process], bool]) -> Process | None:
-    """The host process behind a connection from `client` to `listener` (addresses as sockets name them), None if unsure.
-
-    The host is the nearest of the process and its ancestors that is `known` as one already, so that what a host starts does not
-    get a conversation of its own; else the nearest that is neither a wrapper nor a carrier.
+def host_of(client: object, listener: object) -> tuple[Process, ...]:
+    """The host process behind a connection from `client` to `listener` (addresses as sockets name them), then its ancestors;
+    nothing if unsure. The host is the nearest of the process and its ancestors that is neither a wrapper nor a carrier.
     """
-    return hosts_of([client], listener, known)[0]
+    return hosts_of([client], listener)[0]
 
 
-def hosts_of(clients: Sequence[object], listener: object, known: Callable[[Process], bool]) -> list[Process | None]:
+def hosts_of(clients: Sequence[object], listener: object) -> list[tuple[Process, ...]]:
     """As `host_of`, for connections of several clients, whose processes are looked for in one go."""
     at = _address(listener)
     if not sys.platform.startswith("linux") or at is None:
-        return [None] * len(clients)
+        return [()] * len(clients)
     tables = {table: _table(table) for table in ("tcp", "tcp6")}
     inodes = [_inode(end, at, tables) if (end := _address(client)) is not None else "" for client in clients]
     holders = _holders({inode for inode in inodes if inode})
-    return [_host(holders.get(inode, 0), inode, known) for inode in inodes]
+    return [_host(holders.get(inode, 0), inode) for inode in inodes]
 
 
-def _host(pid: int, inode: str, known: Callable[[Process], bool]) -> Process | None:
+def _host(pid: int, inode: str) -> tuple[Process, ...]:
     if not pid:
-        return None
+        return ()
     chain = ancestry(pid)
     # Only a process that still holds the connection is the one whose ancestors were just read.
     if not chain or not _holds(pid, inode):
-        return None
-    return next((one for one in chain if known(one)), None) or _nearest(chain)
+        return ()
+    return _from_host(chain)
 
 
-def _nearest(chain: Sequence[Process]) -> Process | None:
-    for one in chain:
+def _from_host(chain: Sequence[Process]) -> tuple[Process, ...]:
+    for at, one in enumerate(chain):
         if not (is_wrapper(one) or _carries(one)):
-            return None if in_session(one) else one
-    return None
+            return () if in_session(one) else tuple(chain[at:])
+    return ()
 
 
 def _carries(one: Process) -> bool:
