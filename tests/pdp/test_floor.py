@@ -14,8 +14,8 @@ def floor(home: Path) -> Floor:
     return Floor(home=str(home), own=[str(home / ".local/state/earnest"), str(home / ".config/earnest")])
 
 
-def says(home: Path, value: object, *, cwd: str | None = None, destructive: bool = False, text: str = "") -> str:
-    found = floor(home).check(json.dumps(value).encode(), cwd=cwd, destructive=destructive, takes_text=frozenset([text]))
+def says(home: Path, value: object, *, cwd: str | None = None, changes: bool = False, text: str = "") -> str:
+    found = floor(home).check(json.dumps(value).encode(), cwd=cwd, changes=changes, takes_text=frozenset([text]))
     return found.rule if found is not None else ""
 
 
@@ -54,7 +54,7 @@ def test_a_protected_place_is_found_through_a_link(tmp_path: Path) -> None:
 
 def test_a_folder_above_a_protected_place_is_refused_to_what_may_destroy(tmp_path: Path) -> None:
     above = {"path": str(tmp_path / ".local")}
-    assert says(tmp_path, above, destructive=True) == "floor/own-files"
+    assert says(tmp_path, above, changes=True) == "floor/own-files"
     assert says(tmp_path, above) == ""
 
 

@@ -121,7 +121,7 @@ class Engine:
         stop = self.floor.check(
             question.arguments,
             cwd=question.cwd,
-            destructive=profile.destructive.value,
+            changes=not profile.read_only.value,
             takes_text=tool.takes_text if not judged_as else frozenset(),
         )
         if stop is not None:

@@ -5,7 +5,8 @@ ask. Two things would let it: a tool that writes (or reads, there are tokens) th
 that runs earnest's command line. Arguments are therefore looked at as text, in whatever field they stand:
 
 - every string that can be a path is made absolute (home, the server's folder, `file:` URLs, percent escapes), its symbolic
-  links are resolved, and it is refused if it lies at or beneath a protected place, or, for a tool that may destroy, above one;
+  links are resolved, and it is refused if it lies at or beneath a protected place, or, for a tool that may change things,
+  above one; two strings that make such a path together are refused as the path is;
 - every string in which a protected place or a trust-raising command of earnest is mentioned is refused, because shells and
   interpreters take paths inside longer texts, unless the tool is known to do nothing but take text (its content role).
 
@@ -25,26 +26,29 @@ from typing import Final
 import msgspec
 
 from earnest.core.verdict import Reason, Verdict
+from earnest.pdp.own_command import argv_runs_own_command, reaches_own_modules, runs_own_command
+from earnest.pdp.places import OWN_TAILS, SETTINGS_FOLDERS, Places
 from earnest.pdp.spellings import (
     COMMAND_ARGUMENTS,
-    argv_runs_own_command,
     command_words,
     paths,
-    reaches_own_modules,
-    runs_own_command,
     squeezed,
     strings,
 )
 
 MAX_STRINGS: Final = 5000
 """Strings looked at in one call; a call with more is judged as one that touches a protected place."""
+MAX_JOINS: Final = 500
+"""Pairs of strings that are put together in one call; a call with more is judged as one that touches a protected place."""
 MAX_FILES: Final = 2000
 """Files of protected places that a hard link is compared with."""
 
-_MARKS: Final = (b"/", b"\\", b"~", b"%", b"$", b"hooks")
-_ENDINGS: Final = (b".json", b".toml", b".claude", b".cursor", b".vscode", b".codex", b".gemini")
+_REACHES: Final = re.compile(
+    rb"""[/\\~%$*]|hooks|\.(?:json|toml|claude|cursor|vscode|codex|gemini|local|config|codeium)|"\.\.?"|e\W*a\W*r\W*n\W*e\W*s\W*t""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHORT: Final = frozenset(("~", ".", ".."))
 _PATH_ONLY: Final = getattr(os, "O_PATH", 0) and os.O_PATH | os.O_CLOEXEC
-_OWN_NAME: Final = re.compile(rb"e.?a.?r.?n.?e.?s.?t")
 
 HOST_SETTINGS: Final = (
     ".claude.json",
@@ -80,9 +84,6 @@ PROJECT_SETTINGS: Final = (
 )
 """In any folder: the same, by project. Compared by their last parts, since the folder is not known."""
 
-SETTINGS_FOLDERS: Final = frozenset((".claude", ".cursor", ".vscode", ".codex", ".gemini"))
-"""Folders of a project that hold settings: a bare file name in them can be one, and so can a folder moved to such a name."""
-
 _OWN_FILES: Final = Reason(
     "floor/own-files", "the arguments reach earnest's own files or a host's hook and server settings", Verdict.DENY
 )
@@ -115,17 +116,9 @@ def _real(path: str) -> str:
 
 
 def _worth_a_look(arguments: bytes) -> bool:
-    """Whether arguments can reach a protected place at all: without a slash, an escape, a tilde or one of these words none does
-    (unless the server itself runs in one)."""
-    folded = arguments.lower()
-    for mark in _MARKS:
-        if mark in folded:
-            return True
-    if b"." in folded:
-        for ending in _ENDINGS:
-            if ending in folded:
-                return True
-    return _OWN_NAME.search(folded) is not None
+    """Whether arguments can reach a protected place at all: without a slash, an escape, a tilde, a pattern or one of these
+    words none does (unless the server itself runs in one)."""
+    return _REACHES.search(arguments) is not None
 
 
 class Floor:
@@ -133,15 +126,23 @@ class Floor:
 
     def __init__(self, *, home: str, own: Sequence[str]) -> None:
         """`home`: the person's home folder. `own`: earnest's instance folder, its home, its configuration and policy files."""
-        places = [*own, *(os.path.join(home, part) for part in HOST_SETTINGS)]
         self._home = home
-        self._places = tuple(sorted({p for place in places for p in (os.path.normpath(place), os.path.realpath(place))}))
-        # Compared without case: on some file systems two spellings are one file, and nowhere does refusing the other one hurt.
-        self._exact = frozenset(place.casefold() for place in self._places)
-        self._beneath = tuple(place + "/" for place in self._exact)
+        settings = [os.path.join(home, part) for part in HOST_SETTINGS]
+        self._known = Places(home=home, own=own, settings=settings, tails=PROJECT_SETTINGS)
+        self._places = self._known.places
         self._folders: dict[str | None, bool] = {}
         self._tails = tuple("/" + tail for tail in PROJECT_SETTINGS)
-        words = {*self._exact}
+        self._variables = {
+            "HOME": home,
+            "XDG_STATE_HOME": f"{home}/.local/state",
+            "XDG_CONFIG_HOME": f"{home}/.config",
+            "EARNEST_HOME": own[0] if own else f"{home}/.local/state/earnest",
+            "EARNEST_CONFIG": f"{home}/.config/earnest",
+        }
+        words = {*OWN_TAILS, "$earnest_home", "${earnest_home"}
+        words |= {place.casefold() for place in self._places}
+        variables = ("$xdg_state_home", "${xdg_state_home}", "$xdg_config_home", "${xdg_config_home}")
+        words |= {variable + "/earnest" for variable in variables}
         for place in self._places:
             if place.startswith(home + os.sep):
                 rest = place[len(home) :]
@@ -150,12 +151,12 @@ class Floor:
         self._mentions = tuple(sorted(word for word in words if not any(one in word for one in words if one != word)))
 
     def check(
-        self, arguments: bytes, *, cwd: str | None, destructive: bool, takes_text: frozenset[str] = frozenset()
+        self, arguments: bytes, *, cwd: str | None, changes: bool, takes_text: frozenset[str] = frozenset()
     ) -> Reason | None:
         """Why the call must not run, or None.
 
-        `arguments` is valid JSON, `cwd` the server's folder, `destructive` whether the tool may destroy, `takes_text` the names
-        of top-level arguments whose role is content.
+        `arguments` is valid JSON, `cwd` the server's folder, `changes` whether the tool may change anything, `takes_text` the
+        names of top-level arguments whose role is content.
         """
         if not _worth_a_look(arguments) and not self._inside(cwd):
             return None
@@ -164,53 +165,104 @@ class Floor:
         except msgspec.MsgspecError:
             value = json.loads(arguments)
         count = 0
+        pool: list[str] = []
+        above: list[str] = []
         for top, near, text in strings(value):
             count += 1
             if count > MAX_STRINGS:
                 return _TOO_MANY
-            if not text or (len(text) < 4 and "/" not in text and text != "~" and not self._inside(cwd)):
+            short = len(text) < 4 and "/" not in text and text not in _SHORT
+            if not text or (short and not self._inside(cwd)):
                 continue
-            if self._is_protected(text, cwd, destructive):
+            if self._is_protected(text, cwd, changes, above):
                 return _OWN_FILES
             if top in takes_text:
                 continue
+            pool.append(text)
             if len(text) >= 12 and self._mentions_place(text):
                 return _OWN_FILES
-            if runs_own_command(text):
+            if runs_own_command(text, near):
                 return _OWN_COMMAND_REASON
             if near.casefold() not in COMMAND_ARGUMENTS:
                 continue
             if reaches_own_modules(text):
                 return _OWN_COMMAND_REASON
-            if any(self._is_protected(word, cwd, destructive) for word in command_words(text) if word != text):
-                return _OWN_FILES
+            for word in command_words(text):
+                if word != text:
+                    pool.append(word)
+                    if self._is_protected(word, cwd, changes, above):
+                        return _OWN_FILES
+                if self._fits(word, cwd):
+                    return _OWN_FILES
+        if above and len(pool) > 1 and self._joined(pool, above, cwd):
+            return _OWN_FILES
         return None if not argv_runs_own_command(value) else _OWN_COMMAND_REASON
 
-    def _is_protected(self, text: str, cwd: str | None, destructive: bool) -> bool:
-        for path in paths(text, self._home):
-            if not path.startswith("/"):
-                if "/" not in path and not self._is_settings_name(path) and not self._inside(cwd):
+    def _is_protected(self, text: str, cwd: str | None, changes: bool, above: list[str]) -> bool:
+        """Whether a string is a path to a protected place. Folders above one are added to `above`."""
+        for path in paths(text, self._home, self._variables):
+            rooted = path.startswith("/")
+            if not rooted:
+                if "/" not in path and not self._may_matter(path) and not self._inside(cwd):
                     continue
+                if self._known.leads_on(path):
+                    above.append(path)
                 path = os.path.join(cwd or self._home, path)
-            if self._lies_in_place(path, destructive):
+            if self._lies_in_place(path, changes, above, rooted):
                 return True
         return False
 
-    def _lies_in_place(self, text: str, destructive: bool) -> bool:
+    def _lies_in_place(self, text: str, changes: bool, above: list[str], rooted: bool = True) -> bool:
         real = _real(text)
-        for path in {os.path.normpath(text), real}:
-            folded = path.casefold()
-            if folded.endswith(self._tails) or "/.claude/hooks/" in folded + "/":
+        plain = os.path.normpath(text)
+        for path in (real,) if plain == real else (plain, real):
+            if self._known.within(path, rooted=rooted):
                 return True
-            if destructive and os.path.basename(folded) in SETTINGS_FOLDERS:
-                return True
-            if folded in self._exact or folded.startswith(self._beneath):
-                return True
-            if destructive:
-                above = folded.rstrip("/") + "/"
-                if any(place.startswith(above) for place in self._exact):
+            if self._known.above(path):
+                if changes:
                     return True
+                above.append(path)
         return self._is_hard_link(real)
+
+    def _fits(self, word: str, cwd: str | None) -> bool:
+        """Whether a word of a command line is a pattern that can name something in a place."""
+        if "*" not in word and "?" not in word and "[" not in word:
+            return False
+        for path in paths(word, self._home, self._variables):
+            if path.startswith("/"):
+                if self._known.fits(os.path.normpath(path), rooted=True):
+                    return True
+                continue
+            whole = os.path.normpath(os.path.join(cwd or self._home, path))
+            if self._known.fits(path, rooted=False) or self._known.fits(whole, rooted=True):
+                return True
+        return False
+
+    def _joined(self, pool: list[str], above: list[str], cwd: str | None) -> bool:
+        """Whether strings put together reach a place: a folder above one in one argument, the rest of the way in others."""
+        names = []
+        for text in dict.fromkeys(pool):
+            for path in paths(text, self._home, self._variables):
+                parts = path.casefold().split("/")
+                if "*" in path or "?" in path or not self._known.words.isdisjoint(parts):
+                    names.append(path.strip("/"))
+        seen: set[str] = set()
+        while above:
+            folder = above.pop()
+            for name in names:
+                path = f"{folder}/{name}"
+                if path in seen or folder.endswith("/" + name):
+                    continue
+                seen.add(path)
+                if len(seen) > MAX_JOINS:
+                    return True
+                rooted = path.startswith("/")
+                if self._known.leads_on(path) and not rooted:
+                    above.append(path)
+                whole = path if rooted else os.path.join(cwd or self._home, path)
+                if self._lies_in_place(whole, False, above, rooted) or self._known.fits(os.path.normpath(whole), rooted=True):
+                    return True
+        return False
 
     def _is_hard_link(self, path: str) -> bool:
         """Whether a file is another name of a protected one. Looked at only for files that have several names."""
@@ -251,8 +303,11 @@ class Floor:
             self._folders[cwd] = known
         return known
 
-    def _is_settings_name(self, text: str) -> bool:
+    def _may_matter(self, text: str) -> bool:
+        """Whether a bare name can be part of a protected path."""
         folded = text.casefold()
+        if folded in self._known.words or folded in _SHORT:
+            return True
         return "/" + folded in self._tails or folded in SETTINGS_FOLDERS or folded in _HOME_NAMES
 
     def _mentions_place(self, text: str) -> bool:
