@@ -151,10 +151,12 @@ async def test_a_tool_that_appears_later_asks_until_it_is_accepted(tmp_path: Pat
         assert await (await b.client()).call("more").said() == "done"
 
 
-async def test_a_tool_nobody_lists_asks_as_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_nobody_lists_is_the_worst_and_refused_where_there_is_nothing_to_show_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = ScriptedServer("s", [reads("read")])
     async with bench(tmp_path, monkeypatch, s, text=QUICK, trust=TRUSTED) as b:
-        assert "waiting" in await (await b.client()).call("ghost").said()
+        assert "Unknown tool 'ghost'" in await (await b.client()).call("ghost").said()
         assert "pin/gate" in b.last_reasons() and not s.calls
 
 
