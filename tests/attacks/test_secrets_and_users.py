@@ -104,3 +104,51 @@ async def test_a_broken_reference_is_told_without_the_values_of_others(rig: Rig)
     assert await shim.wait() != 0
     assert b"NOT_SET_ANYWHERE" in shim.stderr and SECRET.encode() not in shim.stderr
     assert SECRET not in rig.log()
+
+
+TELLS = """
+import json, os, sys
+secret, where = os.environ["GIVEN"], sys.argv[1]
+if where == "opening":
+    print("boom", secret, file=sys.stderr)
+    print("out", secret, flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked and asked["method"] != "ping":
+        answer = {"code": -32000, "message": "refused " + secret}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": answer}), flush=True)
+    if where == "opening":
+        sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("where", ["opening", "answer"])
+async def test_a_server_that_prints_its_secret_is_not_quoted_to_anybody(rig: Rig, run_bounded, earnest_cmd, where: str):
+    program = rig.home.path / "tells.py"
+    program.write_text(TELLS)
+    command = json.dumps([sys.executable, str(program), where])
+    rig.add(f'[servers.notes]\ncommand = {command}\nenv = {{ GIVEN = "{SECRET}" }}\n')
+    client = await rig.shim("notes")
+    answer = await client.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}})
+    told = answer["error"]["message"]
+    assert "server 'notes'" in told and "boom" not in told and "refused" not in told and SECRET not in told
+    assert "daemon's log" in told
+    shown = {}
+    for words in (["probe", "notes"], ["doctor"], ["tools"], ["tools", "notes", "--json"]):
+        done = run_bounded([*earnest_cmd, *words], rig.env)
+        shown[words[0]] = done.out + done.err
+        assert SECRET not in shown[words[0]], words
+    assert ("boom [redacted]" if where == "opening" else "refused [redacted]") in shown["probe"]
+    held = [path for path in rig.instance.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert held == []
+    assert ("boom [redacted]" if where == "opening" else "refused [redacted]") in rig.log()
+
+
+async def test_a_server_gets_the_environment_of_no_other(rig: Rig):
+    rig.env["TOKEN_OF_NOTES"] = SECRET
+    rig.server("notes", {"tools": [tool("peek", **READ)]}, trust="trusted", more='env = { A = "${env:TOKEN_OF_NOTES}" }\n')
+    other = rig.server("other", {"tools": [tool("peek", **READ)]}, trust="trusted")
+    for name in ("notes", "other"):
+        client = await rig.stdio(name)
+        assert not refused(await client.call("peek"))
+    assert SECRET not in json.dumps(other.events("start")[0]["env"])

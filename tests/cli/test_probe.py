@@ -175,4 +175,4 @@ def test_a_server_that_ends_is_heard_once(probe: Run) -> None:
     script = "for i in 1 2 3 4 5 6 7; do echo line $i >&2; done; exit 4"
     result = probe("--", "sh", "-c", script)
     assert result.code == 3 and "status 4" in result.err
-    assert result.err.count("last words") == 1 and result.err.count("line 7") == 1, result.err
+    assert result.err.count("it said") == 1 and result.err.count("line 7") == 1, result.err

@@ -17,10 +17,11 @@ def launched(text: str):
     ("text", "secrets"),
     [
         ("command = ['x', '--token', '${env:T}']", {"t-0123456789"}),
-        ("command = ['x']\nenv = { DSN = 'postgres://me:${env:T}@db/x', MODE = 'production' }", {"t-0123456789"}),
-        ("command = ['x']\nenv = { API_TOKEN = 'typed', DATA = '${env:HOME}/data' }", {"typed"}),
+        ("command = ['x']\nenv = { DSN = 'postgres://me:${env:T}@db/x', MODE = 'production' }",
+         {"t-0123456789", "postgres://me:t-0123456789@db/x"}),
+        ("command = ['x']\nenv = { API_TOKEN = 'typed', DATA = '${env:HOME}/data' }", {"typed", "/home/me/data"}),
         ("url = 'https://x/${env:U}/mcp'\nheaders = { Authorization = 'Bearer ${env:T}', X-Key = 'typed' }",
-         {"t-0123456789", "u-0123456789", "typed"}),
+         {"Bearer t-0123456789", "t-0123456789", "u-0123456789", "typed"}),
     ],
 )  # fmt: skip
 def test_what_references_lead_to_is_secret_and_so_are_headers_and_variables_called_so(text, secrets):

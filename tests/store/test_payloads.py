@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from earnest.core.errors import EarnestError
-from earnest.store.payloads import REDACTED, Payloads, find
+from earnest.core.scrub import REDACTED, Scrubber
+from earnest.store.payloads import Payloads, find
 
 DAY = 86400.0
 
@@ -78,14 +79,14 @@ def test_days_go_when_they_are_over(folder: str) -> None:
 @pytest.mark.parametrize("ascii", [True, False])
 def test_secrets_are_never_written_in_any_spelling(folder: str, secret: str, ascii: bool) -> None:
     data = json.dumps({"note": f"it is {secret}, he said"}, ensure_ascii=ascii).encode()
-    _, name = keep(folder, data, secrets=[secret, "", "abc"])
+    _, name = keep(folder, data, secrets=Scrubber([secret, "", "abc"]))
     found = find(folder, name)
     assert found is not None and found.redacted == 1
     assert json.loads(found.text) == {"note": f"it is {REDACTED}, he said"}
 
 
 def test_a_secret_within_another_leaves_nothing_behind(folder: str) -> None:
-    _, name = keep(folder, b'"token-abcdef-rest"', secrets=["abcdef", "token-abcdef-rest"])
+    _, name = keep(folder, b'"token-abcdef-rest"', secrets=Scrubber(["abcdef", "token-abcdef-rest"]))
     found = find(folder, name)
     assert found is not None and found.text == f'"{REDACTED}"'
 
@@ -132,9 +133,9 @@ def test_members_the_operator_named_are_taken_out_wherever_they_stand(folder: st
 
 
 def test_a_secret_that_is_known_later_is_not_written_from_then_on(folder: str) -> None:
-    secrets: set[str] = set()
+    secrets = Scrubber()
     payloads, _ = keep(folder, b'"before"', secrets=secrets)
-    secrets.add("s3cret-value")
+    secrets.add(["s3cret-value"])
     data = b'"it is s3cret-value"'
     payloads.keep("result", "ab" * 32, data)
     payloads.flush()

@@ -109,9 +109,10 @@ async def test_a_server_that_ends_at_an_unknown_word_is_started_again_without_it
 
 async def test_a_server_that_always_ends_at_once_says_why(links):
     link = links([sys.executable, "-S", "-c", "import sys; print('no licence', file=sys.stderr); sys.exit(7)"], modern=True)
-    with pytest.raises(EarnestError, match=r"ended with status 7; its last words: .*no licence") as caught:
+    with pytest.raises(EarnestError, match="ended with status 7") as caught:
         await link.open()
-    assert caught.value.code == "E1205"
+    assert caught.value.code == "E1205" and "no licence" in caught.value.said
+    assert "no licence" not in str(caught.value) and "no licence" in caught.value.told
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ async def test_a_death_in_a_call_is_told_with_how_it_ended(links, scripted, how)
     pid = link.pid
     heard = await call(link, "die").wait()
     ((message, sent),) = heard.lost_by
-    assert sent and "out of ink" in message and ("killed by signal 9" in message or "status 5" in message)
+    assert sent and "out of ink" not in message and ("killed by signal 9" in message or "status 5" in message)
     assert (lost, ended, link.alive) == (["E1205"], [pid], False)
     after = await call(link).wait()
     assert after.lost_by[0][1] is False

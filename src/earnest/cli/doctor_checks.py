@@ -283,4 +283,4 @@ def _count(number: int, what: str) -> str:
 def _error(area: str, error: EarnestError, remedy: str = "") -> Found:
     if isinstance(error, PolicyError):
         return Found(area, "problem", str(error))
-    return Found(area, "problem", f"{error.code}: {error.message}", error.remedy or remedy)
+    return Found(area, "problem", f"{error.code}: {error.told}", error.remedy or remedy)

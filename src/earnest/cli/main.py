@@ -124,14 +124,15 @@ def _usage(error: Any) -> EarnestError:
 
 def fail(error: EarnestError | ShimError, as_json: bool) -> int:
     """Prints an error; returns its exit code."""
+    message = error.told if isinstance(error, EarnestError) else error.message
     if as_json:
-        facts = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+        facts = {"code": error.code, "message": message, "remedy": error.remedy, "exit_code": error.exit_code}
         print(json.dumps({"error": facts}, ensure_ascii=False))
         return error.exit_code
     # Findings of a policy stand in the message with their codes and places.
-    first = error.message.split("\n")[0]
-    said = f"earnest: {'' if f' {error.code}: ' in first else f'{error.code}: '}{error.message}".split("\n")
-    remedy = [f"  {line}" for line in error.remedy.split("\n") if line and line not in error.message]
+    first = message.split("\n")[0]
+    said = f"earnest: {'' if f' {error.code}: ' in first else f'{error.code}: '}{message}".split("\n")
+    remedy = [f"  {line}" for line in error.remedy.split("\n") if line and line not in message]
     sys.stderr.write("".join(f"{visible(line)}\n" for line in [*said, *remedy]))
     sys.stderr.flush()
     return error.exit_code

@@ -24,7 +24,7 @@ from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
 from earnest.core.hints import HINTS, RawHints
 from earnest.gateway.glance import Glance, glance
-from earnest.gateway.launch import inherited, launch_of, shown
+from earnest.gateway.launch import inherited, launch_of, own_secrets, shown
 from earnest.gateway.served import Launch
 from earnest.shim import paths
 
@@ -95,7 +95,8 @@ def launch_of_target(target: list[str], behind: tuple[str, ...] | None, config: 
         if len(target) > len(behind):
             raise EarnestError("E1018", "give either a name or a command, not both", "earnest probe -- COMMAND …")
         # Typed by a person, with a person's own environment; that is the yes (SEP-1024).
-        return os.path.basename(behind[0]), Launch(argv=behind, env=dict(os.environ), cwd=os.getcwd()), ""
+        launch = Launch(argv=behind, env=dict(os.environ), cwd=os.getcwd(), secrets=own_secrets(os.environ))
+        return os.path.basename(behind[0]), launch, ""
     if len(target) > 1:
         raise EarnestError("E1018", "a command stands behind two dashes", f"earnest probe -- {shlex.join(target)}")
     word = target[0]

@@ -58,7 +58,7 @@ class Terminal:
 
     def error(self, error: EarnestError) -> None:
         """Print what happened and what to do about it."""
-        self.line(f"{error.code}: {error.message}", "bad")
+        self.line(f"{error.code}: {error.told}", "bad")
         if error.remedy:
             self.line(f"  {error.remedy}")
 

@@ -73,7 +73,6 @@ class App:
         self.new_id = ids.new
         self.store = open_store(f"{ctx.instance}/store.db")
         self.packs = load_packs(built_in())
-        secrets_given: set[str] = set()  # grows as servers are known; never written to payloads
         self.worlds = Worlds(
             path=ctx.config,
             named=ctx.named,
@@ -82,7 +81,7 @@ class App:
             packs=self.packs,
             wall=self.wall,
             log=ctx.log.info,
-            hidden=secrets_given,
+            hidden=ctx.scrub,
         )
         self.world = self.worlds.operator()
         self.found: dict[str, World] = {}
@@ -105,9 +104,9 @@ class App:
             enabled=settings.receipts.payloads,
             days=max(1, int(settings.receipts.payload_days)),
             redact=settings.receipts.redact,
-            secrets=secrets_given,
+            secrets=ctx.scrub,
         )
-        self.records = Records(self.receipts, self.payloads, time.time)
+        self.records = Records(self.receipts, self.payloads, time.time, ctx.scrub)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
         self.host_keys = HostKeys(self.conversations, ctx.hosts, lambda: ctx.children.alive)
         self.endorsements = KeptEndorsements(self.store, time.time)
@@ -164,9 +163,10 @@ class App:
             records=self.records,
             approvals=self.approvals,
             seal=Seal(f"{self.ctx.instance}/seal.key"),
-            connect=Connector(log, self.ctx.children.add, self.ctx.children.remove),
+            connect=Connector(log, self.ctx.children.add, self.ctx.children.remove, self.ctx.scrub),
             wall=time.time,
             log=log,
+            scrub=self.ctx.scrub,
         )
         self.gateway.start()
         self.gateway.spawn(self._load_key())

@@ -8,7 +8,7 @@ to say.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
+from earnest.core.scrub import SHORTEST, Scrubber
 from earnest.gateway.launch import brought, launch_of, settings_beyond, shown
 from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
@@ -64,10 +65,10 @@ class Catalogs:
         secrets: Mapping[str, str],
         wall: Callable[[], float],
         log: Callable[[str], None],
-        hidden: set[str] | None = None,
+        hidden: Scrubber | None = None,
     ) -> None:
-        """`env`: what configured servers inherit. `secrets`: what `${env:X}` in the configuration refers to. `hidden` gets the
-        secrets that servers are given."""
+        """`env`: what configured servers inherit. `secrets`: what `${env:X}` in the configuration refers to. `hidden` learns
+        the secrets that servers are given."""
         self.settings = settings
         self._store = store
         self._packs = packs
@@ -75,7 +76,7 @@ class Catalogs:
         self._secrets = secrets
         self._wall = wall
         self._log = log
-        self._hidden = hidden if hidden is not None else set()
+        self._hidden = hidden if hidden is not None else Scrubber()
         self._pins = KeptPins(store)
         self._configured: dict[str, _Entry] = {}
         self._own: dict[tuple[str, str], _Entry] = {}
@@ -117,10 +118,11 @@ class Catalogs:
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
         _refuse_contained(settings)
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
-        self._hidden |= found.secrets
+        self._hidden.add(found.secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
             identity = identities.of_url(found.url)
+            identity = msgspec.structs.replace(identity, key=_without(found.secrets, identity.key))
         else:
             identity = identities.of_command(found.argv, found.env, found.cwd or "/")
         return _Entry(name, msgspec.structs.replace(identity, display=shown(settings)), found, settings, timeout)
@@ -135,7 +137,7 @@ class Catalogs:
         settings = self.settings.servers.get(name) or ServerSettings(name=name)
         _refuse_contained(settings)
         launch = brought(argv, cwd, settings, folder=self.settings.folder, env=env, secrets=self._secrets)
-        self._hidden |= launch.secrets
+        self._hidden.add(launch.secrets)
         identity = identities.of_command(argv, env, cwd)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         key = (name, identity.key)
@@ -350,6 +352,14 @@ class Catalogs:
         ]
         supported = frozenset(row.hint for row in supporting if row.pin == tool.pin)
         return violated, supported, tool.pin if supported else ""
+
+
+def _without(secrets: Collection[str], key: str) -> str:
+    """A key that is written down, with digests in place of the secrets in it: it is still another for another secret."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST:
+            key = key.replace(secret, f"~{hashlib.sha256(secret.encode()).hexdigest()[:16]}")
+    return key
 
 
 def _kept(entry: _Entry) -> str:

@@ -15,8 +15,16 @@ from earnest.upstream.stdio import StdioLink
 class Connector:
     """Makes links. `started` and `ended` hear of the processes that carry them."""
 
-    def __init__(self, log: Callable[[str], None], started: Callable[[int], None], ended: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        log: Callable[[str], None],
+        started: Callable[[int], None],
+        ended: Callable[[int], None],
+        scrub: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """`scrub` takes secrets out of what servers say, before it is shortened."""
         self._log = log
+        self._scrub = scrub
         self._started = started
         self._ended = ended
 
@@ -33,6 +41,7 @@ class Connector:
                 headers={**launch.headers, **forwarded},
                 tls=tls,
                 open_timeout=served.timeout,
+                scrub=self._scrub,
             )
         return StdioLink(
             served.name,
@@ -44,4 +53,5 @@ class Connector:
             started=self._started,
             ended=self._ended,
             open_timeout=served.timeout,
+            scrub=self._scrub,
         )

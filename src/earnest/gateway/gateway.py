@@ -38,6 +38,9 @@ TICK_S: Final = 0.5
 FRESH_S: Final = 2.0
 """Seconds for which a walked list answers the next list request without being walked again."""
 
+SAID_CHARS: Final = 200
+"""Characters of a server's own words that are logged."""
+
 AGAIN_S: Final = 0.5
 """Seconds between two walks of a list that changed while it was walked."""
 
@@ -60,7 +63,10 @@ class Gateway:
         connect: Connect,
         wall: Callable[[], float],
         log: Callable[[str], None],
+        scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
+        """`scrub` takes secrets out of what clients are told in earnest's own words."""
+        self.scrub = scrub
         self.loop = loop
         self.settings = settings
         self.engine = engine
@@ -222,7 +228,12 @@ class Gateway:
                 del self._listed_at[gone]
                 self._stale.discard(gone)
 
-        link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
+        try:
+            link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
+        except EarnestError as error:
+            if error.said and error.code != "E1205":  # what a process wrote before its end is in the log already
+                self.log(f"[{served.name}] {error.message}; it said: {self.scrub(error.said)[:SAID_CHARS]}")
+            raise
         listed = self._listed_at.get(link)
         if listed is None or link in self._stale or link in self._renewing or (refresh and self.now() - listed > FRESH_S):
             await self._refresh(served, link)

@@ -12,11 +12,12 @@ import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.core.hints import EffectiveHints, RawHints, effective, raw_from_wire
+from earnest.core.scrub import Scrubber
 from earnest.gateway.served import Launch
 from earnest.net.dial import TlsSettings
 from earnest.upstream.base import ServerHello
 from earnest.upstream.http import HttpLink
-from earnest.upstream.opening import ClientHello, pages
+from earnest.upstream.opening import IN_LOG, ClientHello, pages
 from earnest.upstream.stdio import StdioLink
 
 _WORDS_KEPT: Final = 5
@@ -54,30 +55,42 @@ class Glance(msgspec.Struct, frozen=True):
 async def glance(name: str, launch: Launch, timeout: float) -> Glance:
     """Start or reach a server, list its tools, and end what was started. `timeout`: seconds for the opening.
 
-    Raises E12xx (exit code 3), with the last words of a server that has any.
+    Raises E12xx (exit code 3), with the last words of a server that has any. What the launch holds of secrets is in none of
+    it, but for the definitions of tools, which stay as they were sent.
     """
     words: deque[str] = deque(maxlen=_WORDS_KEPT)
-    link = _link(name, launch, timeout, words)
+    scrub = Scrubber(launch.secrets)
+    link = _link(name, launch, timeout, words, scrub)
     try:
         hello = await link.open()
         listed = [raw async for raw in pages(link, "tools/list")] if b'"tools"' in hello.capabilities else []
     except EarnestError as error:
-        raise _with_words(error, name, words) from None
+        raise _with_words(error, name, words, scrub) from None
     finally:
         await link.close()
     transport = "stdio"
     if isinstance(link, HttpLink):
         transport = "http+sse" if link.legacy_sse is not None else "http"
     tools, problems = _read(listed)
-    return Glance(hello, transport, tools, problems)
+    hello = msgspec.structs.replace(
+        hello,
+        instructions=scrub(hello.instructions),
+        server_info=scrub(hello.server_info.decode("utf-8", "replace")).encode(),
+    )
+    tools = tuple(msgspec.structs.replace(tool, title=scrub(tool.title)) for tool in tools)
+    return Glance(hello, transport, tools, tuple(map(scrub, problems)))
 
 
-def _link(name: str, launch: Launch, timeout: float, words: deque[str]) -> StdioLink | HttpLink:
+def _link(name: str, launch: Launch, timeout: float, words: deque[str], scrub: Scrubber) -> StdioLink | HttpLink:
     client, log = ClientHello(), words.append
     if launch.url:
         tls = TlsSettings(launch.ca, launch.client_cert, launch.client_key)
-        return HttpLink(name, launch.url, client=client, log=log, headers=launch.headers, tls=tls, open_timeout=timeout)
-    return StdioLink(name, launch.argv, env=launch.env, cwd=launch.cwd, client=client, log=log, open_timeout=timeout)
+        return HttpLink(
+            name, launch.url, client=client, log=log, headers=launch.headers, tls=tls, open_timeout=timeout, scrub=scrub
+        )
+    return StdioLink(
+        name, launch.argv, env=launch.env, cwd=launch.cwd, client=client, log=log, open_timeout=timeout, scrub=scrub
+    )
 
 
 def _read(listed: list[bytes]) -> tuple[tuple[Claimed, ...], tuple[str, ...]]:
@@ -98,14 +111,12 @@ def _read(listed: list[bytes]) -> tuple[tuple[Claimed, ...], tuple[str, ...]]:
     return tuple(tools), tuple(problems)
 
 
-def _with_words(error: EarnestError, name: str, words: deque[str]) -> EarnestError:
+def _with_words(error: EarnestError, name: str, words: deque[str], scrub: Scrubber) -> EarnestError:
     said = [line.removeprefix(f"[{name}] ") for line in words]
-    new = [line for line in said if line not in error.message]
-    if not new:
-        return error
-    before, heard, _ = error.message.partition("; its last words: ")  # some of them may be in it
-    message = f"{before}; its last words: {' / '.join(said if heard else new)}"
-    return EarnestError(error.code, message, error.remedy, exit_code=error.exit_code)
+    heard = [part for part in error.said.split(" / ") if part and not any(part in line for line in said)]
+    whole = " / ".join([*heard, *said])
+    remedy = "" if error.remedy == IN_LOG else error.remedy  # here it is told
+    return EarnestError(error.code, scrub(error.message), remedy, exit_code=error.exit_code, said=scrub(whole))
 
 
 def _object(raw: bytes) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from earnest.config.sections import ServerSettings
 from earnest.config.variables import Secret
+from earnest.gateway.secrecy import header_values, secret_values
 from earnest.gateway.served import Launch
 
 _INHERITED: Final = frozenset(
@@ -28,12 +28,6 @@ _LOGIN: Final = frozenset(
         "MAIL", "NO_COLOR", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "PYTHONPATH", "EARNEST_HOME", "EARNEST_CONFIG",
     )
 )  # fmt: skip
-
-
-_SECRET: Final = re.compile(
-    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|(?:API|ACCESS|AUTH|PRIVATE)?KEY|CREDENTIALS?)(?:_|$)", re.IGNORECASE
-)
-"""Names of variables whose values are secrets."""
 
 
 def inherited(env: Mapping[str, str]) -> dict[str, str]:
@@ -63,8 +57,8 @@ def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], 
             ca=settings.ca,
             client_cert=settings.client_cert,
             client_key=settings.client_key,
-            # A header's value is a secret also where it is written out, without the word (`Bearer`) before it.
-            secrets=_looked_up((url, *headers.values())) | {value.reveal().rpartition(" ")[2] for value in headers.values()},
+            # A header's value is a secret also where it is written out.
+            secrets=_looked_up((url, *headers.values())) | header_values({key: v.reveal() for key, v in headers.items()}),
         )
     added = {key: t.resolve(secrets, base=base) for key, t in settings.env.items()}
     argv = [t.resolve(secrets, base=base) for t in settings.command]
@@ -73,7 +67,7 @@ def launch_of(settings: ServerSettings, *, folder: str, env: Mapping[str, str], 
         argv=tuple(word.reveal() for word in argv),
         env={**env, **{key: value.reveal() for key, value in added.items()}},
         cwd=cwd or env.get("HOME") or "/",
-        secrets=_looked_up((*added.values(), *argv)) | _named_secret({key: value.reveal() for key, value in added.items()}),
+        secrets=_looked_up((*added.values(), *argv)) | secret_values({key: value.reveal() for key, value in added.items()}),
     )
 
 
@@ -84,17 +78,18 @@ def brought(
     goes over it. Raises as `launch_of`."""
     added = {key: t.resolve(secrets, base=folder or ".") for key, t in settings.env.items()}
     whole = {**env, **{key: value.reveal() for key, value in added.items()}}
-    return Launch(argv=tuple(argv), env=whole, cwd=cwd, secrets=_looked_up(added.values()) | _named_secret(whole))
+    return Launch(argv=tuple(argv), env=whole, cwd=cwd, secrets=_looked_up(added.values()) | own_secrets(whole))
+
+
+def own_secrets(env: Mapping[str, str]) -> frozenset[str]:
+    """The secrets in an environment that a server is given whole."""
+    return secret_values({name: env[name] for name in settings_beyond(env)})
 
 
 def _looked_up(values: Iterable[Secret]) -> frozenset[str]:
     """What references led to, but for variables that every program has (a home folder is no secret)."""
     found = (pair for value in values for pair in value.looked_up)
     return frozenset(value for ref, value in found if ref.kind != "env" or not inherited({ref.name: value}))
-
-
-def _named_secret(env: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(value for name, value in env.items() if _SECRET.search(name))
 
 
 def shown(settings: ServerSettings) -> str:

@@ -80,7 +80,8 @@ async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> N
             raise EarnestError("E1211", f"there is no server {session.route.name!r}", "See `earnest doctor`.")
         link = await session.gateway.prepare(session, servers[0])
     except EarnestError as error:
-        outlet.finish(envelope.error(message.id, UNAVAILABLE, f"{error.message}. {error.remedy}".strip()))
+        text = session.gateway.scrub(f"{error.message}. {error.remedy}".strip())
+        outlet.finish(envelope.error(message.id, UNAVAILABLE, text))
         return
     result = _modern_hello(link, servers[0]) if session.modern else _legacy_hello(session, link, servers[0])
     outlet.finish(envelope.result(message.id, result))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -66,13 +66,13 @@ class Looking:
                 raise error
             line = self._server_line(served.server)
             if error is not None:
-                found.append({"server": line, "tools": [], "error": _told_error(error)})
+                found.append({"server": line, "tools": [], "error": _told_error(error, self._app.ctx.scrub, peer)})
                 continue
             tools = [{**self._tool(tool), "hidden": self._hidden(served, tool, view)} for tool in served.server.tools.values()]
             found.append({"server": line, "tools": tools})
         if not request.get("server"):
             for name, broken in self._app.world.catalogs.broken.items():
-                found.append({"server": {"name": name}, "tools": [], "error": _told_error(broken)})
+                found.append({"server": {"name": name}, "tools": [], "error": _told_error(broken, self._app.ctx.scrub, peer)})
         return found
 
     def _hidden(self, served: Served, tool: Tool, view: str) -> str:
@@ -95,14 +95,14 @@ class Looking:
         means = effective(tool.claims)
         return {
             "name": tool.name,
-            "title": tool.title,
+            "title": self._app.ctx.scrub(tool.title) if tool.title else tool.title,
             "raw": {name: tool.claims.get(name) for name in HINTS},
             "effective": {name: getattr(means, name) for name in HINTS},
             "malformed": list(tool.claims.malformed),
             "profile": told_profile(tool.profile),
             "pin": tool.pin,
             "pin_state": tool.state.value,
-            "description": _description(tool.definition),
+            "description": self._app.ctx.scrub(_description(tool.definition)),
         }
 
     # finding servers
@@ -416,5 +416,7 @@ def _description(definition: bytes) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _told_error(error: EarnestError) -> dict[str, str]:
-    return {"code": error.code, "message": error.message, "remedy": error.remedy}
+def _told_error(error: EarnestError, scrub: Callable[[str], str], peer: ControlPeer) -> dict[str, str]:
+    """What a server said goes to persons alone."""
+    message = error.message if peer.by_model else error.told
+    return {"code": error.code, "message": scrub(message), "remedy": scrub(error.remedy)}

@@ -27,7 +27,11 @@ class Payloads(Protocol):
 class Records:
     """Writes what `Judgement` and answers say into the log."""
 
-    def __init__(self, log: Log, payloads: Payloads | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, log: Log, payloads: Payloads | None, clock: Callable[[], float], scrub: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """`scrub` takes secrets out of what is told in words."""
+        self._scrub = scrub
         self._log = log
         self._payloads = payloads
         self._clock = clock
@@ -81,7 +85,7 @@ class Records:
                 duration_ms=round((now - judgement.time) * 1000, 3),
                 result_sha256=digest,
                 result_bytes=len(result),
-                detail=detail,
+                detail=self._scrub(detail) if detail else "",
             )
         )
 
@@ -97,8 +101,8 @@ class Records:
         record = receipt.Event(
             time=self._clock(),
             what=what,
-            text=text,
-            facts={k: str(v) for k, v in facts.items()},
+            text=self._scrub(text),
+            facts={k: self._scrub(str(v)) for k, v in facts.items()},
             **known,  # type: ignore[arg-type]
         )
         return self._log.append(record)

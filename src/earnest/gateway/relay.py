@@ -47,35 +47,9 @@ class Relay:
     """One call of one client. The handler of its exchange with the server (see `ExchangeHandler`)."""
 
     __slots__ = (
-        "_exchange",
-        "_link",
-        "answered_form",
-        "arguments",
-        "asked",
-        "continues",
-        "deadline",
-        "done",
-        "forward",
-        "gateway",
-        "given",
-        "hard_deadline",
-        "headers",
-        "judgement",
-        "kept",
-        "members",
-        "meta",
-        "method",
-        "outlet",
-        "params",
-        "progress_token",
-        "request_id",
-        "served",
-        "session",
-        "state",
-        "subject",
-        "tool",
-        "upstream_answers",
-        "upstream_state",
+        "_exchange", "_link", "answered_form", "arguments", "asked", "continues", "deadline", "done", "forward", "gateway",
+        "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet", "params",
+        "progress_token", "request_id", "served", "session", "state", "subject", "tool", "upstream_answers", "upstream_state",
     )  # fmt: skip
 
     def __init__(
@@ -428,7 +402,8 @@ class Relay:
         if self.done:
             return
         detail = f"{error.code}: {error.message}"
-        text = error.message + ("; the call may or may not have taken effect" if sent else "; the call was not sent")
+        known = self.gateway.scrub(error.message)
+        text = known + ("; the call may or may not have taken effect" if sent else "; the call was not sent")
         self.refuse("lost" if sent else "not-sent", asking.failed(text, self._id(), self.session.modern), text, detail)
 
     # the end
@@ -467,7 +442,8 @@ class Relay:
 
     def unavailable(self, error: EarnestError, outcome: str = "not-sent") -> None:
         """The call cannot go on for a reason of earnest's or the server's own."""
-        self.refuse(outcome, asking.failed(error.message, self._id(), self.session.modern), error.message, str(error)[:500])
+        text = self.gateway.scrub(error.message)
+        self.refuse(outcome, asking.failed(text, self._id(), self.session.modern), text, str(error))
 
     def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
         """End without an answer of the server: a tool call with an error result that a model can act on, others with an

@@ -116,7 +116,7 @@ class Session:
         except WireError as error:
             outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
         except EarnestError as error:
-            outlet.finish(envelope.error(message.id, -31003, error.message))
+            outlet.finish(envelope.error(message.id, -31003, self.gateway.scrub(error.message)))
 
     def _request(
         self,
@@ -170,7 +170,7 @@ class Session:
             except WireError as error:
                 outlet.finish(envelope.error(message.id, error.rpc_code, error.message, error.data), error.http_status)
             except EarnestError as error:
-                outlet.finish(envelope.error(message.id, -31003, error.message))
+                outlet.finish(envelope.error(message.id, -31003, self.gateway.scrub(error.message)))
             except Exception:
                 outlet.finish(envelope.error(message.id, envelope.INTERNAL_ERROR, "earnest failed; see daemon.log"))
                 raise

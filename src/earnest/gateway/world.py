@@ -16,6 +16,7 @@ from earnest.config.packs import Pack
 from earnest.config.policy.load import compose
 from earnest.config.settings import Settings
 from earnest.core.compile import Compiled
+from earnest.core.scrub import Scrubber
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.launch import inherited
 from earnest.store.base import Store
@@ -45,9 +46,9 @@ class Worlds:
         packs: Sequence[Pack],
         wall: Callable[[], float],
         log: Callable[[str], None],
-        hidden: set[str],
+        hidden: Scrubber,
     ) -> None:
-        """`hidden` gets the secrets that servers are given."""
+        """`hidden` learns the secrets that servers are given."""
         self._path = path
         self._named = named
         self._env = dict(env)

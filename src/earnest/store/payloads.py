@@ -12,10 +12,9 @@ lost.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -23,10 +22,10 @@ import msgspec
 
 from earnest.core.canonical import build, members
 from earnest.core.errors import EarnestError
+from earnest.core.scrub import REDACTED, Scrubber
 
 KEEP_DAYS: Final = 7
 LIMIT_BYTES: Final = 256 << 10
-REDACTED: Final = "[redacted]"
 
 PATTERNS: Final = (
     r"\bAKIA[0-9A-Z]{16}\b",
@@ -45,7 +44,6 @@ _MEMBERS: Final = re.compile(
 )
 """Members whose name says that their value is a secret. The first group stays."""
 
-_SHORTEST_SECRET: Final = 6
 _PLAIN: Final = re.compile(r"[\w-]+")
 """What is the name of a member, and no pattern."""
 _NAME: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.[A-Za-z0-9-]{1,64}\.jsonl")
@@ -75,7 +73,7 @@ class Payloads:
         enabled: bool = True,
         days: int = KEEP_DAYS,
         redact: Sequence[str] = (),
-        secrets: Collection[str] = (),
+        secrets: Scrubber | None = None,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         """`days`: how long a payload is kept. `redact`: names of members whose values are not kept, or
@@ -89,18 +87,7 @@ class Payloads:
         self.problem: EarnestError | None = None
         self._patterns = [_compile(text) for text in (*PATTERNS, *(one for one in redact if not _PLAIN.fullmatch(one)))]
         self._named = frozenset(one.casefold() for one in redact if _PLAIN.fullmatch(one))
-        self._given = secrets
-        self._look_for()
-
-    def _look_for(self) -> None:
-        """Shorter secrets than six characters would take out half of every text and are not looked for."""
-        self._known = len(self._given)
-        forms = set()
-        for secret in self._given:
-            if len(secret) >= _SHORTEST_SECRET:
-                forms |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-        longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        self._secrets = secrets or Scrubber()
 
     def keep(self, kind: Literal["arguments", "result"], sha256: str, data: bytes) -> None:
         """Keep `data` under the digest that the receipt carries. The same digest is kept once a day."""
@@ -119,12 +106,12 @@ class Payloads:
 
     def redact(self, text: str) -> tuple[str, int]:
         """`text` without secrets and what patterns find, and how many places were taken out."""
-        if len(self._given) != self._known:
-            self._look_for()
         count = 0
         if self._named:
             text, count = self._unnamed(text)
-        for pattern in (*((self._secrets,) if self._secrets else ()), *self._patterns):
+        text, found = self._secrets.counted(text)
+        count += found
+        for pattern in self._patterns:
             text, found = pattern.subn(REDACTED, text)
             count += found
         text, found = _MEMBERS.subn(rf"\1{REDACTED}", text)

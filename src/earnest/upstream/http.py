@@ -38,10 +38,12 @@ from earnest.upstream.http_stream import StandingStream
 from earnest.upstream.http_wire import WIDE, Redactor, Waiter, configured, parameters, session_id
 from earnest.upstream.legacy_sse import LegacySseLink
 from earnest.upstream.opening import (
+    IN_LOG,
     MODERN,
     PROBE_S,
     ClientHello,
     discovered,
+    how_answered,
     initialize_params,
     initialized,
     list_changes,
@@ -78,10 +80,12 @@ class HttpLink:
         pool: Pool | None = None,
         open_timeout: float = 30.0,
         random: Callable[[], float] = randomness.random,
+        scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
         """Raises E1229 for a URL that cannot be used, E1238 for a header that cannot be sent.
 
-        A `pool` that is given is shared and not closed; sessions to one server may share its connections.
+        A `pool` that is given is shared and not closed; sessions to one server may share its connections. `scrub` takes
+        secrets out of what the server said, where that is quoted.
         """
         self.name = name
         self.hello = ServerHello(modern=False, version="")
@@ -95,7 +99,7 @@ class HttpLink:
         self._client = client
         self._log = log
         self._extra = configured(name, headers or {})
-        self.excerpt: Callable[[bytes], str] = Redactor(headers or {})
+        self.excerpt: Callable[[bytes], str] = Redactor(headers or {}, scrub)
         self._tls = tls
         self._limits = limits
         self._pool_given = pool
@@ -133,6 +137,7 @@ class HttpLink:
     async def _settle(self) -> ServerHello:
         failures: list[str] = []
         bare: ServerHello | None = None
+        said: list[str] = []
         statuses: set[int] = set()
         order = ["server/discover", "initialize"] if self._client.prefer_modern else ["initialize", "server/discover"]
         again = True
@@ -146,11 +151,13 @@ class HttpLink:
                 if error.code in _UNREACHABLE:
                     raise error
                 failures.append(f"{method}: {error.message}")
+                said += [f"{method}: {error.said}"] if error.said else []
                 if method == "initialize":
                     statuses.add(exchange.status)
                 continue
             assert reply is not None
-            failures.append(f"{method}: {self.excerpt(reply.error or reply.result)}")
+            failures.append(f"{method}: {how_answered(reply)}")
+            said.append(f"{method}: {self.excerpt(reply.error or reply.result)}")
             if method == "server/discover" and again and offers_modern(reply):
                 order.insert(0, method)  # refused, and yet it names the version it was asked with: once more, and no more
                 again = False
@@ -158,7 +165,8 @@ class HttpLink:
             code = envelope.failure(reply.error).code if reply.error else 0
             hopeless = code in MODERN_ERRORS - {UNSUPPORTED_VERSION} or no_common_version(reply)
             if method == "server/discover" and hopeless:
-                raise self.error("E1207", f"speaks none of the versions earnest knows ({'; '.join(failures)})")
+                what = f"speaks none of the versions earnest knows ({'; '.join(failures)})"
+                raise self.error("E1207", what, "; ".join(said))
             if method == "server/discover" and code == -32601 and exchange.status == 404:
                 bare = ServerHello(modern=True, version=MODERN, capabilities=b'{"tools":{}}')
             if method == "initialize":
@@ -171,7 +179,10 @@ class HttpLink:
                 return await self._open_legacy_sse()
             except EarnestError as error:
                 failures.append(f"HTTP+SSE: {error.message}")
-        raise self.error("E1207", f"could not be opened ({'; '.join(failures)})")
+                said += [f"HTTP+SSE: {error.said}"] if error.said else []
+        unopened = self.error("E1207", f"could not be opened ({'; '.join(failures)})", "; ".join(said))
+        unopened.remedy = IN_LOG if said else ""
+        raise unopened
 
     async def _say(self, method: str) -> ServerHello | tuple[HttpExchange, Reply | None, EarnestError | None]:
         modern = method == "server/discover"
@@ -449,9 +460,9 @@ class HttpLink:
         """A line for the log."""
         self._log(f"[{self.name}] {text}")
 
-    def error(self, code: str, what: str) -> EarnestError:
-        """An error of this server."""
-        return EarnestError(code, f"server {self.name!r} {what}", exit_code=3)
+    def error(self, code: str, what: str, said: str = "") -> EarnestError:
+        """An error of this server; `said`: in its own words."""
+        return EarnestError(code, f"server {self.name!r} {what}", exit_code=3, said=said)
 
     @property
     def in_session(self) -> bool:

@@ -142,7 +142,7 @@ class HttpExchange:
             return
         if ok:
             what = "its body is no answer to the request" if self._mode == _JSON else "its body is no JSON"
-            self.lose(self._error("E1233", f"answered HTTP {self.status}, but {what}: {self._owner.excerpt(body)}"), True)
+            self.lose(self._error("E1233", f"answered HTTP {self.status}, but {what}", self._owner.excerpt(body)), True)
         else:
             self.lose(status_error(self._owner.name, self.status, self._owner.excerpt(body)), True)
 
@@ -165,7 +165,7 @@ class HttpExchange:
         try:
             return envelope.parse(data, PARSE_LIMITS)
         except WireError as error:
-            self._owner.report(f"sent what is no message: {error.message} ({self._owner.excerpt(data)})")
+            self._owner.report(f"sent {len(data)} bytes that are no message: {error.message}")
             return None
 
     def _message(self, data: bytes) -> None:
@@ -256,5 +256,5 @@ class HttpExchange:
             self._timer.cancel()
         self._owner.finished(self)
 
-    def _error(self, code: str, what: str) -> EarnestError:
-        return EarnestError(code, f"server {self._owner.name!r} {what}", exit_code=3)
+    def _error(self, code: str, what: str, said: str = "") -> EarnestError:
+        return EarnestError(code, f"server {self._owner.name!r} {what}", exit_code=3, said=said)

@@ -108,7 +108,7 @@ class StandingStream:
         try:
             message = envelope.parse(data, PARSE_LIMITS)
         except WireError as error:
-            self._owner.report(f"sent what is no message: {error.message} ({self._owner.excerpt(data)})")
+            self._owner.report(f"sent {len(data)} bytes that are no message: {error.message}")
             return
         self._deliver(message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from earnest import __version__
@@ -66,9 +66,10 @@ def session_id(value: str | None) -> str | None:
 
 
 class Redactor:
-    """Excerpts of what a server said, without the header values that were sent to it."""
+    """Excerpts of what a server said, without the header values that were sent to it and what else `scrub` knows."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], scrub: Callable[[str], str]) -> None:
+        self._scrub = scrub
         secrets: set[str] = set()
         for value in headers.values():
             secrets.update(part for part in (value, value.rpartition(" ")[2]) if len(part) >= 4)
@@ -78,12 +79,12 @@ class Redactor:
         text = body[: 4 * EXCERPT].decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, "…")
+        text = self._scrub(text)
         return " ".join(text.split())[:EXCERPT]
 
 
 def status_error(name: str, status: int, excerpt: str) -> EarnestError:
     """The error for an answer that is no MCP message."""
-    said = f": {excerpt}" if excerpt else ""
     if status in (401, 403):
         return EarnestError(
             "E1234",
@@ -98,7 +99,7 @@ def status_error(name: str, status: int, excerpt: str) -> EarnestError:
             "Configure the address it redirects to, if you trust it.",
             exit_code=3,
         )
-    return EarnestError("E1231", f"server {name!r} answered with HTTP {status}{said}", exit_code=3)
+    return EarnestError("E1231", f"server {name!r} answered with HTTP {status}", exit_code=3, said=excerpt)
 
 
 class Waiter:

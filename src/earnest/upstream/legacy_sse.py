@@ -23,7 +23,7 @@ from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, status_error
-from earnest.upstream.opening import ClientHello, initialize_params, initialized, progress_token
+from earnest.upstream.opening import ClientHello, how_answered, initialize_params, initialized, progress_token
 from earnest.upstream.waiter import Waiter
 
 _NO_LIMIT: Final = 1 << 62
@@ -139,7 +139,7 @@ class LegacySseLink:
         hello = initialized(reply.result) if reply.result else None
         if hello is None:
             await self.close()
-            raise self._error("E1207", f"could not be opened: {self.excerpt(reply.error or reply.result)}")
+            raise self._error("E1207", f"could not be opened: {how_answered(reply)}", self.excerpt(reply.error or reply.result))
         self.hello = hello
         self.notify("notifications/initialized", b"")
         return hello
@@ -189,7 +189,7 @@ class LegacySseLink:
             try:
                 message = envelope.parse(event.data, PARSE_LIMITS)
             except WireError as error:
-                self.report(f"sent what is no message: {error.message} ({self.excerpt(event.data)})")
+                self.report(f"sent {len(event.data)} bytes that are no message: {error.message}")
                 return
             self._message(message)
 
@@ -204,7 +204,7 @@ class LegacySseLink:
             self._fail(self._error("E1237", "named an endpoint that is no address"))
             return
         if origin != self._origin:
-            self._fail(self._error("E1237", f"named an endpoint of another origin ({origin}), which is not used"))
+            self._fail(self._error("E1237", "named an endpoint of another origin, which is not used", str(origin)))
             return
         self._endpoint = target
         if not self._named.done():
@@ -306,8 +306,8 @@ class LegacySseLink:
         """A line for the log."""
         self._log(f"[{self.name}] {text}")
 
-    def _error(self, code: str, what: str) -> EarnestError:
-        return EarnestError(code, f"server {self.name!r} {what}", exit_code=3)
+    def _error(self, code: str, what: str, said: str = "") -> EarnestError:
+        return EarnestError(code, f"server {self.name!r} {what}", exit_code=3, said=said)
 
     def _fail(self, error: EarnestError, quietly: bool = False) -> None:
         if self._lost is not None or self._closing:

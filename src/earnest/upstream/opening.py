@@ -9,6 +9,7 @@ A server that knows neither word fails visibly.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
@@ -29,7 +30,11 @@ PROBE_S: Final = 5.0
 """Seconds before a server that does not answer `server/discover` is tried with `initialize`. The other way round silence says
 less (a legacy server may be slow to start, and must not get words it does not know), so half of all time is waited."""
 MAX_PAGES: Final = 1000
+_MAX_QUOTED: Final = 4000
 OWN_INFO: Final = b'{"name":"earnest","version":"%b"}' % __version__.encode()
+
+IN_LOG: Final = "What it said is in the daemon's log."
+"""What to do about a server whose words a client is not told."""
 
 string: Final = msgspec.json.Encoder().encode
 """The JSON of a string."""
@@ -152,6 +157,9 @@ def listen_params(hello: ServerHello, client: ClientHello) -> bytes:
     return own_meta(b'{"notifications":%b}' % msgspec.json.encode(dict.fromkeys(kinds, True)), client, hello.version)
 
 
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
 class _Supported(msgspec.Struct):
     supported: list[str]
 
@@ -168,7 +176,25 @@ def no_common_version(reply: Reply) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""  # no such list, no such error
     known = {*eras.MODERN_VERSIONS, *LEGACY_VERSIONS}
-    return "" if known & set(supported) else ", ".join(ascii(one[:20]) for one in supported[:8]) or "nothing"
+    if known & set(supported):
+        return ""
+    return ", ".join(one for one in supported[:8] if _DATE.fullmatch(one)) or "no version of MCP"
+
+
+def _quoted(raw: bytes) -> str:
+    """An answer in its own words: whole, so that who shows it finds the secrets in it."""
+    return raw.decode("utf-8", "replace") if len(raw) <= _MAX_QUOTED else f"{len(raw)} bytes"
+
+
+def how_answered(reply: Reply) -> str:
+    """The kind of an answer that opens nothing, without the server's words."""
+    if reply.error:
+        return f"error {envelope.failure(reply.error).code}"
+    try:
+        version = msgspec.json.decode(reply.result, type=_Initialize).protocolVersion
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        version = ""
+    return f"an answer of version {version}" if _DATE.fullmatch(version) else "an answer that is none to it"
 
 
 def offers_modern(reply: Reply) -> bool:
@@ -177,7 +203,8 @@ def offers_modern(reply: Reply) -> bool:
         return False
     failure = envelope.failure(reply.error)
     try:
-        return failure.code == eras.UNSUPPORTED_VERSION and MODERN in msgspec.json.decode(failure.data, type=_Supported).supported
+        supported = msgspec.json.decode(failure.data, type=_Supported).supported
+        return failure.code == eras.UNSUPPORTED_VERSION and MODERN in supported
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
 
@@ -204,6 +231,7 @@ class Opening:
         order = ["server/discover", "initialize"] if self._client.prefer_modern else ["initialize", "server/discover"]
         waiting: dict[asyncio.Future[Reply], str] = {}
         failures: list[str] = []
+        said: list[str] = []
         again = True
         while True:
             if order:
@@ -230,10 +258,15 @@ class Opening:
                         f"server {self._link.name!r} speaks {spoken}, none of the versions earnest knows ({MODERN} and older)",
                         exit_code=3,
                     )
-                failures.append(f"{method}: {(reply.error or reply.result)[:300].decode('utf-8', 'replace')}")
+                failures.append(f"{method}: {how_answered(reply)}")
+                said.append(f"{method}: {_quoted(reply.error or reply.result)}")
             if not order and not waiting:
                 raise EarnestError(
-                    "E1207", f"server {self._link.name!r} could not be opened ({'; '.join(failures)})", exit_code=3
+                    "E1207",
+                    f"server {self._link.name!r} could not be opened ({'; '.join(failures)})",
+                    IN_LOG,
+                    exit_code=3,
+                    said="; ".join(said),
                 )
             if loop.time() >= deadline:
                 raise EarnestError(
@@ -299,7 +332,8 @@ async def pages(link: Link, method: str, timeout: float = 30.0) -> AsyncIterator
         reply = await link.ask(method, params, timeout)
         if reply.error:
             failure = envelope.failure(reply.error)
-            raise EarnestError("E1208", f"{method} failed: {failure.code} {failure.message}", exit_code=3)
+            said = _quoted(failure.message.encode("utf-8", "replace"))
+            raise EarnestError("E1208", f"{method} failed: error {failure.code}", exit_code=3, said=said)
         try:
             page = msgspec.json.decode(reply.result, type=_Page)
         except msgspec.MsgspecError as error:

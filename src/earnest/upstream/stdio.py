@@ -25,14 +25,14 @@ from earnest.protocol import envelope
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
-from earnest.upstream.opening import ClientHello, Opening, listen_params, own_meta, progress_token
+from earnest.upstream.opening import IN_LOG, ClientHello, Opening, listen_params, own_meta, progress_token
 from earnest.upstream.waiter import Waiter
+from earnest.upstream.words import Words
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one message of a server; a longer one ends the link (E1710)."""
 WRITE_HIGH: Final = 8 * 1024 * 1024
 """Bytes queued towards a server that does not read; more ends the link (E1711)."""
-LOG_LINES_A_SECOND: Final = 20
 END_GRACE_S: Final = 2.0
 LAST_WORDS_S: Final = 0.3
 """Seconds between the end of a server's output and its being given up, unless its process ends before."""
@@ -97,7 +97,7 @@ class _Process(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd != 1:
-            self._link._stderr(data)
+            self._link._words.heard(data)
         elif self._link._process is self:
             self._link._received(data)
 
@@ -139,8 +139,11 @@ class StdioLink:
         started: Callable[[int], None] | None = None,
         ended: Callable[[int], None] | None = None,
         open_timeout: float = 60.0,
+        scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
-        """`started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left."""
+        """`started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left. `scrub` takes
+        secrets out of what the server writes to standard error."""
+        self._words = Words(name, log, scrub, lambda: asyncio.get_running_loop().time())
         self.name = name
         self.hello = ServerHello(modern=False, version="")
         self.on_notification: Callable[[Message], None] = lambda message: None
@@ -149,7 +152,6 @@ class StdioLink:
         self._env = dict(env)
         self._cwd = cwd
         self._client = client
-        self._log = log
         self._started = started
         self._ended = ended
         self._open_timeout = open_timeout
@@ -165,9 +167,6 @@ class StdioLink:
         self._ended_output = False
         self._listening = b""
         self._closing = False
-        self._log_second = 0
-        self._log_count = 0
-        self._last_words: list[str] = []
 
     # opening and closing
 
@@ -180,7 +179,7 @@ class StdioLink:
                 if self._lost is None or self._closing or not self._client.prefer_modern:
                     raise
                 # Some servers of the older era end at a word they do not know. This one is not told it again.
-                self._say("ended at the first word of the newer era; started again with the older one's")
+                self._words.say("ended at the first word of the newer era; started again with the older one's")
                 await self._end_process()
                 self._lost = None
                 await self._start()
@@ -307,12 +306,12 @@ class StdioLink:
         if not line:
             return
         if not line.startswith(b"{"):
-            self._say(f"stdout: {line[:500].decode('utf-8', 'replace')}")
+            self._words.say(f"wrote {len(line)} bytes that are no message to its standard output")
             return
         try:
             message = envelope.parse(line, _LIMITS)
         except WireError as error:
-            self._say(f"sent what is no message: {error} ({line[:200].decode('utf-8', 'replace')})")
+            self._words.say(f"sent {len(line)} bytes that are no message: {error.message}")
             return
         if message.kind == "response" or message.kind == "error":
             exchange = self._exchanges.pop(message.id, None)
@@ -320,7 +319,7 @@ class StdioLink:
                 self._listening = b""
                 return  # no longer, or never: changes are then seen when a list is asked for
             if exchange is None:
-                self._say(f"answered id {message.id.decode()}, which nobody waits for")
+                self._words.say(f"answered id {message.id.decode()}, which nobody waits for")
                 return
             exchange.handler.reply(Reply(message.result, message.error))
         elif message.kind == "notification":
@@ -376,27 +375,16 @@ class StdioLink:
             asyncio.get_running_loop().call_later(LAST_WORDS_S, self._read_to_the_end, process)
 
     def _death_notice(self) -> EarnestError:
+        self._words.finish()
         code = self._process.transport.get_returncode() if self._process is not None else None
         how = "ended" if code is None else f"ended with status {code}" if code >= 0 else f"was killed by signal {-code}"
-        words = "; its last words: " + " / ".join(self._last_words) if self._last_words else ""
-        return EarnestError("E1205", f"server {self.name!r} {how}{words}", exit_code=3)
-
-    def _stderr(self, data: bytes) -> None:
-        for line in data[-8192:].splitlines():
-            text = line.decode("utf-8", "replace").rstrip()
-            if text:
-                self._last_words = [*self._last_words[-2:], text[:300]]
-                self._say(text[:1000])
-
-    def _say(self, text: str) -> None:
-        second = int(asyncio.get_running_loop().time())
-        if second != self._log_second:
-            if self._log_count > LOG_LINES_A_SECOND:
-                self._log(f"[{self.name}] {self._log_count - LOG_LINES_A_SECOND} more lines were left out")
-            self._log_second, self._log_count = second, 0
-        self._log_count += 1
-        if self._log_count <= LOG_LINES_A_SECOND:
-            self._log(f"[{self.name}] {text}")
+        return EarnestError(
+            "E1205",
+            f"server {self.name!r} {how}",
+            IN_LOG if self._words.last else "",
+            exit_code=3,
+            said=" / ".join(self._words.last),
+        )
 
     # what is said to the server
 

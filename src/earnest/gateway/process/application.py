@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from earnest.core.scrub import Scrubber
+
 if TYPE_CHECKING:
     from earnest.gateway.process.control import ControlPeer
     from earnest.gateway.process.handover import HookPeer, StdioPeer
@@ -21,7 +23,8 @@ class DaemonContext(msgspec.Struct, frozen=True):
     """What the process tells the application it builds.
 
     `named` says that the configuration was named by its operator. `children` wants to know each upstream
-    process. `stop(reason)` ends the daemon in good order. The environment of clients comes with each peer,
+    process. `stop(reason)` ends the daemon in good order. `scrub` takes out of the log and of
+    what the command line is told whatever secrets the application gives it. The environment of clients comes with each peer,
     never from here. `hosts()` are the programs that clients came from, present and past, and our servers, by (pid, start).
     """
 
@@ -31,6 +34,7 @@ class DaemonContext(msgspec.Struct, frozen=True):
     log: logging.Logger
     children: "Children"
     stop: Callable[[str], None]
+    scrub: Scrubber = msgspec.field(default_factory=Scrubber)
     hosts: Callable[[], frozenset[tuple[int, int]]] = frozenset
 
 

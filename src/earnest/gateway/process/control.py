@@ -67,6 +67,7 @@ async def serve(
     ops: Mapping[str, Op],
     hosts: Callable[[], frozenset[tuple[int, int]]],
     log: logging.Logger,
+    scrub: Callable[[str], str] = lambda text: text,
 ) -> None:
     """Answers one connection until it ends."""
     arrival.sock.send(b"A")
@@ -76,7 +77,7 @@ async def serve(
         line = asyncio.ensure_future(reader.readline())
         while request := await line:
             line = asyncio.ensure_future(reader.readline())
-            work = asyncio.ensure_future(_answer(request, ops, peer, log))
+            work = asyncio.ensure_future(_answer(request, ops, peer, log, scrub))
             await asyncio.wait({line, work}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done() and line.done() and not line.result():
                 work.cancel()  # the command line left
@@ -90,7 +91,9 @@ async def serve(
         writer.close()
 
 
-async def _answer(request: bytes, ops: Mapping[str, Op], peer: ControlPeer, log: logging.Logger) -> dict[str, Any]:
+async def _answer(
+    request: bytes, ops: Mapping[str, Op], peer: ControlPeer, log: logging.Logger, scrub: Callable[[str], str]
+) -> dict[str, Any]:
     try:
         asked = json.loads(request)
         name = asked.get("op") if isinstance(asked, dict) else None
@@ -99,12 +102,22 @@ async def _answer(request: bytes, ops: Mapping[str, Op], peer: ControlPeer, log:
             raise EarnestError("E1509", f"the daemon has no operation {name!r}.", "Is it of another version?")
         return {"ok": await op(asked, peer)}
     except EarnestError as e:
-        error = {"code": e.code, "message": e.message, "remedy": e.remedy, "exit_code": e.exit_code}
-        return {"error": error}
+        # What a server said goes to persons alone.
+        message = scrub(e.message if peer.by_model else e.told)
+        return {"error": {"code": e.code, "message": message, "remedy": scrub(e.remedy), "exit_code": e.exit_code}}
     except Exception as e:
-        log.exception("operation failed: %.200r", request)
-        message = f"the daemon made a mistake: {type(e).__name__}: {e}"
+        log.exception("operation failed: %r", _named(request))
+        message = scrub(f"the daemon made a mistake: {type(e).__name__}: {e}")
         return {"error": {"code": "E1506", "message": message, "remedy": "See daemon.log.", "exit_code": 3}}
+
+
+def _named(request: bytes) -> object:
+    """The operation a request names; what else is in it is nothing for a log."""
+    try:
+        asked = json.loads(request)
+    except ValueError:
+        return None
+    return asked.get("op") if isinstance(asked, dict) else None
 
 
 class Control:

@@ -14,6 +14,7 @@ import uvloop
 
 import earnest
 from earnest.core.errors import EarnestError
+from earnest.core.scrub import Scrubber
 from earnest.gateway.process import control
 from earnest.gateway.process.application import Application, DaemonContext
 from earnest.gateway.process.arrivals import Arrival, Arrivals
@@ -44,13 +45,15 @@ def run(
     build: Callable[[DaemonContext], Application],
 ) -> int:
     """Serves until the end; returns the exit code. Raises what building the application raised."""
-    log = daemon_log(f"{instance}/daemon.log")
+    scrub = Scrubber()
+    log = daemon_log(f"{instance}/daemon.log", scrub)
+    logging.lastResort = log.handlers[0]  # what libraries log (the loop's own errors, with tracebacks) goes the same way
     children = Children(f"{instance}/children")
     left = children.end_leftovers()
     if left:
         log.warning("ended %d server processes that an earlier daemon left behind", left)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        daemon = Daemon(runner.get_loop(), instance, folder, listener, log, children)
+        daemon = Daemon(runner.get_loop(), instance, folder, listener, log, children, scrub)
         successor = runner.run(daemon.serve(config, named, build))
     if successor is not None:
         python, root = successor
@@ -73,6 +76,7 @@ class Daemon:
         listener: socket.socket,
         log: logging.Logger,
         children: Children,
+        scrub: Scrubber,
     ) -> None:
         self._loop = loop
         self._instance = instance
@@ -80,6 +84,7 @@ class Daemon:
         self._listener = listener
         self._log = log
         self._children = children
+        self._scrub = scrub
         self._arrivals = Arrivals(loop, listener, self._arrived, log)
         self._known_hosts = Hosts(f"{instance}/hosts")
         self._stdio: set[StdioPeer] = set()
@@ -95,7 +100,9 @@ class Daemon:
         self, config: str, named: bool, build: Callable[[DaemonContext], Application]
     ) -> tuple[str, str] | None:
         """Until the end; returns interpreter and root of the version to make way for, if that is why."""
-        context = DaemonContext(self._instance, config, named, self._log, self._children, self.stop, self._suspects)
+        context = DaemonContext(
+            self._instance, config, named, self._log, self._children, self.stop, self._scrub, self._suspects
+        )
         self._app = build(context)
         try:
             await asyncio.wait_for(self._app.start(), START_S)
@@ -223,7 +230,7 @@ class Daemon:
                 self._hooks.add(hook)
                 hook.start()
             elif kind == "control":
-                task = self._loop.create_task(control.serve(arrival, self._ops, self._suspects, self._log))
+                task = self._loop.create_task(control.serve(arrival, self._ops, self._suspects, self._log, self._scrub))
                 self._controls.add(task)
                 task.add_done_callback(self._control_done)
             else:

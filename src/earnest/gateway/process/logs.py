@@ -3,14 +3,18 @@
 import logging
 import logging.handlers
 import os
+from collections.abc import Callable
 
 
 class DaemonLog(logging.handlers.RotatingFileHandler):
     """What libraries and a crash print reaches the file too, and the current one."""
 
-    def __init__(self, path: str, max_bytes: int = 2 << 20, files: int = 3) -> None:
+    def __init__(
+        self, path: str, max_bytes: int = 2 << 20, files: int = 3, scrub: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """`scrub` takes secrets out of each line, tracebacks included."""
         super().__init__(path, maxBytes=max_bytes, backupCount=files, encoding="utf-8", errors="backslashreplace")
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.setFormatter(_Scrubbed(scrub))
         self._follow()
 
     def doRollover(self) -> None:
@@ -24,9 +28,18 @@ class DaemonLog(logging.handlers.RotatingFileHandler):
             os.dup2(self.stream.fileno(), fd)
 
 
-def daemon_log(path: str) -> logging.Logger:
-    """A logger of its own, at INFO, that writes to this file."""
+class _Scrubbed(logging.Formatter):
+    def __init__(self, scrub: Callable[[str], str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+        self._scrub = scrub
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._scrub(super().format(record))
+
+
+def daemon_log(path: str, scrub: Callable[[str], str] = lambda text: text) -> logging.Logger:
+    """A logger of its own, at INFO, that writes to this file without what `scrub` takes out."""
     log = logging.Logger("earnest")
     log.setLevel(logging.INFO)
-    log.addHandler(DaemonLog(path))
+    log.addHandler(DaemonLog(path, scrub=scrub))
     return log
