@@ -1,6 +1,7 @@
 """Spellings by the dozen: what reaches a protected place or runs earnest's command is refused, what does not passes."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,11 @@ def rule(value: object, *, changes: bool = False, cwd: str | None = None, home: 
     own.append(f"{home}/.config/earnest")
     found = Floor(home=home, own=own).check(json.dumps(value).encode(), cwd=cwd, changes=changes)
     return found.rule if found is not None else ""
+
+
+def short(value: object) -> str:
+    """A case by its beginning."""
+    return json.dumps(value)[:60]
 
 
 STATE = f".local/state/earnest/{INSTANCE}"
@@ -77,13 +83,26 @@ REACHES = [
     {"cmd": "cp x .cl*/settings.json"},
     {"cmd": "cp x ~/.cl*/sett*.json"},
     {"cmd": "rm earn*.toml"},
+    # What a server that resolves by letters makes of it.
+    {"path": "/home/ada/.claude/" + "a/../" * 1000 + "settings.json"},
+    {"path": "~/.claude/" + "./" * 3000 + "settings.json"},
+    {"path": "~/x\n/../.claude/settings.json"},
+    {"path": "https://../../project/.claude/settings.json"},
+    {"path": "/home/ada/.claude.json\0.txt"},
+    {"path": "\\srv\\.cursor\\mcp.json"},
+    {"path": "\uff45arnest.toml"},
+    {"path": "/home/ada/.local/state/ea\u200brnest"},
+    {"cmd": "true " + " ".join(map(str, range(500))) + "; cp x ../.claude/settings.json"},
+    {"cmd": "# " + "x" * 20_000 + "\ncp x ../.claude/settings.json"},
+    {"shellCommand": "cp x ../.claude/settings.json"},
+    {"sql": "ATTACH '../.claude/settings.json' AS x"},
     # Programs that put a path together.
     {"code": "open(os.path.join(home, '.local', 'state', 'earnest', 'token'))"},
     {"code": "(Path.home() / '.local' / 'state' / 'earnest').iterdir()"},
 ]
 
 
-@pytest.mark.parametrize("value", REACHES, ids=json.dumps)
+@pytest.mark.parametrize("value", REACHES, ids=short)
 def test_a_spelling_that_reaches_a_protected_place_is_refused(value: object) -> None:
     assert rule(value, cwd="/srv") == "floor/own-files"
     assert rule(value, cwd="/srv", changes=True) == "floor/own-files"
@@ -104,7 +123,7 @@ ABOVE = [
 ]
 
 
-@pytest.mark.parametrize("value", ABOVE, ids=json.dumps)
+@pytest.mark.parametrize("value", ABOVE, ids=short)
 def test_a_folder_above_is_for_tools_that_change_nothing(value: object) -> None:
     assert rule(value, cwd="/srv", changes=True) == "floor/own-files"
     assert rule(value, cwd="/srv") == ""
@@ -135,6 +154,13 @@ COMMANDS = [
     {"input": "X=1 earnest config approve"},
     {"keys": "/usr/bin/earnest --config x labels set a/b read_only=true"},
     {"line": "python3 -m earnest pins accept t"},
+    {"cmd": "echo trust t | xargs earnest"},
+    {"cmd": "E=earnest; $E trust t"},
+    {"cmd": "alias e=/usr/bin/earnest\ne trust t"},
+    {"cmd": "earnest $X"},
+    {"code": "from earnest import cli"},
+    {"code": "runpy.run_module('earnest')"},
+    {"cmd": "ear''nest trust t"},
     {"argv": ["earnest", "trust", "t"]},
     {"program": "earnest", "arguments": ["trust", "t"]},
     {"exe": "/usr/bin/earnest", "with": ["pins", "accept"]},
@@ -142,7 +168,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("value", COMMANDS, ids=json.dumps)
+@pytest.mark.parametrize("value", COMMANDS, ids=short)
 def test_what_is_a_person_s_to_run_is_not_a_tool_s(value: object) -> None:
     assert rule(value) == "floor/own-command"
 
@@ -162,6 +188,11 @@ PASSES = [
     {"command": "earnest receipts --json"},
     {"argv": ["earnest", "run"]},
     {"cmd": "cat src/*.py"},
+    {"cmd": "pytest earnest tests/config"},
+    {"cmd": "pip install --target=lib earnest"},
+    {"path": "/home/ada/.config/earnest-notes/x"},
+    {"url": "https://a.example/b/../.claude"},
+    {"cmd": "echo " + " ".join(map(str, range(500)))},
     {"cmd": "ls *.toml *.json"},
     {"cmd": "cat ~/*/README.md"},
     {"cmd": "rm -rf build/* dist/*"},
@@ -181,7 +212,7 @@ PASSES = [
 ]
 
 
-@pytest.mark.parametrize("value", PASSES, ids=json.dumps)
+@pytest.mark.parametrize("value", PASSES, ids=short)
 def test_what_only_looks_alike_passes(value: object) -> None:
     assert rule(value, cwd="/srv") == ""
 
@@ -197,3 +228,13 @@ def test_a_folder_reached_by_a_link_joins_as_the_folder(tmp_path: Path) -> None:
 def test_more_pairs_than_can_be_looked_at_reach() -> None:
     names = [f"state/{number}" for number in range(600)]
     assert rule({"dir": "/home/ada/.local", "names": names}) == "floor/own-files"
+
+
+@pytest.mark.parametrize(
+    "text", ["earnest " * 20_000, "a=" * 60_000 + " earnest", "earnest -x " * 10_000, "/a" * 60_000 + "/earnest", "e " * 60_000]
+)
+def test_no_text_makes_the_search_slow(text: str) -> None:
+    start = time.thread_time()
+    for name in ("command", "q"):
+        rule({name: text}, cwd="/srv")
+    assert time.thread_time() - start < 1

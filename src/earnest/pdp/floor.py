@@ -29,8 +29,8 @@ from earnest.core.verdict import Reason, Verdict
 from earnest.pdp.own_command import argv_runs_own_command, reaches_own_modules, runs_own_command
 from earnest.pdp.places import OWN_TAILS, SETTINGS_FOLDERS, Places
 from earnest.pdp.spellings import (
-    COMMAND_ARGUMENTS,
     command_words,
+    is_command,
     paths,
     squeezed,
     strings,
@@ -183,11 +183,17 @@ class Floor:
                 return _OWN_FILES
             if runs_own_command(text, near):
                 return _OWN_COMMAND_REASON
-            if near.casefold() not in COMMAND_ARGUMENTS:
+            if not is_command(near):
                 continue
             if reaches_own_modules(text):
                 return _OWN_COMMAND_REASON
-            for word in command_words(text):
+            words = command_words(text)
+            if words is None:
+                # Too long to be taken apart: then a mention of a settings file by its last parts is enough.
+                if any(tail in squeezed(text.casefold()) for tail in PROJECT_SETTINGS):
+                    return _OWN_FILES
+                continue
+            for word in words:
                 if word != text:
                     pool.append(word)
                     if self._is_protected(word, cwd, changes, above):
@@ -313,6 +319,7 @@ class Floor:
     def _mentions_place(self, text: str) -> bool:
         folded = squeezed(text.casefold())
         for word in self._mentions:  # noqa: SIM110 (half the time of any() over a generator)
-            if word in folded:
+            # `…/earnest-notes` is another name.
+            if word in folded and re.search(re.escape(word) + r"(?![\w-])", folded):
                 return True
         return False

@@ -1,6 +1,6 @@
 """Whether a call runs the part of earnest's command line that is a person's: it raises trust, labels, accepts and answers.
 
-A command stands where a command can. In an argument that is a command line or a program (`COMMAND_ARGUMENTS`) earnest's name
+A command stands where a command can. In an argument that is a command line or a program (`is_command`) earnest's name
 with one of those words behind it is enough. In any other text it must begin the text or follow a separator or what starts
 programs, and go on as the command line does (`labels set …`), because people also write about being earnest.
 """
@@ -11,25 +11,42 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from earnest.pdp.spellings import COMMAND_ARGUMENTS, JSON_DEPTH, QUOTING, inner_json
+from earnest.pdp.spellings import JSON_DEPTH, QUOTING, inner_json, is_command
 
-_COMMANDS: Final = "trust|labels|pins|approvals|conversation|init|policy|config|stop"
+_COMMANDS: Final = "trust|labels|pins|approvals|conversation|init|policy|config|stop|hook"
 _EARNEST: Final = r"(?:(?<![\w.-])|(?<=-m))earnest(?:@[\w.]+|==[\w.]+)?"
-_LINE: Final = re.compile(rf"{_EARNEST}(?:[\s,)\]]|\\[tn])+[^;&|\n]*?\b(?:{_COMMANDS})\b", re.IGNORECASE)
+_LINE: Final = re.compile(rf"{_EARNEST}(?:[\s,)\]]|\\[tn])+[^;&|\n]*?(?<![\w./-])(?:{_COMMANDS})(?![\w./-])", re.IGNORECASE)
+_HIDDEN: Final = re.compile(
+    rf"\bxargs\b[^;&|\n]*{_EARNEST}|{_EARNEST}[ \t]+[$]"
+    rf"|[\w-]=[^\s;&|]{{0,200}}{_EARNEST}(?=[\s;&|]).*(?<![\w./-])(?:{_COMMANDS})(?![\w./-])",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Its words from elsewhere: `… | xargs earnest`, `earnest $X`, `E=earnest; $E trust`."""
 _KILLS: Final = re.compile(r"\b(?:pkill|killall|pgrep|pidof)\b[^;&|\n]*\bearnest\b", re.IGNORECASE)
 _STARTERS: Final = r"sudo|doas|env|nohup|exec|time|command|uvx|npx|xargs|pipx[ \t]+run|uv[ \t]+run|(?:ba|z|da)?sh[ \t]+-\w*c"
 _STARTS: Final = (
     r"(?:^|[;&|(){}\n]|\bpython[\d.]*[ \t]+(?:-\w+[ \t]+)*-m"
-    rf"|\b(?:{_STARTERS})(?:[ \t]+-\S+(?:[ \t]+\w+)?)*|\b\w+=\S*)[ \t]*"
+    rf"|\b(?:{_STARTERS})(?:[ \t]+-\S+(?:[ \t]+\w+)?)*[ \t]|\b\w+=\S{{0,100}}[ \t])[ \t]*"
 )
 _END: Final = r"[ \t]*(?:$|[;&|)\n])"
 _VERBS: Final = (
     rf"(?:trust[ \t]+\S+(?:[ \t]+--|{_END})|labels[ \t]+(?:set|unset)\b|pins[ \t]+(?:accept|noise)\b"
     rf"|approvals[ \t]+(?:yes|no)\b|approvals{_END}|conversation[ \t]+(?:end|endorse)\b|config[ \t]+approve\b"
+    r"|hook[ \t]+(?:install|claude-code)\b"
     rf"|init(?:[ \t]*--|{_END})|stop(?:[ \t]*--|{_END}))"
 )
-_SPOKEN: Final = re.compile(rf"{_STARTS}(?:[\w./~-]*/)?{_EARNEST}\s+(?:-\S+\s+(?:[^-\s]\S*\s+)??)*{_VERBS}", re.IGNORECASE)
-_MODULES: Final = re.compile(r"(?<![\w.-])earnest(?:\.(?:cli|gateway|store|pdp|shim|__main__)\b|/shim/boot|/__main__)")
+_SPOKEN: Final = re.compile(
+    rf"{_STARTS}(?:[\w./~-]{{0,200}}/)?{_EARNEST}\s+(?:-\S+\s+(?:[^-\s]\S*\s+)??)*{_VERBS}", re.IGNORECASE
+)
+_MODULES: Final = re.compile(
+    r"(?<![\w.-])earnest(?:\.(?:cli|gateway|store|pdp|shim|hook|daemon|__main__)\b|/shim/boot|/__main__)"
+    r"|\bfrom\s+earnest\s+import\s+[(\w, ]{0,200}\b(?:cli|gateway|store|pdp|shim|__main__)\b|\brun_module\(\W*earnest\b"
+)
+_NAME: Final = re.compile("earnest", re.IGNORECASE)
+_BEFORE: Final = 200
+_BEHIND: Final = 600
+MAX_MENTIONS: Final = 100
+"""Mentions of earnest in one text; a text with more is judged as one that runs it."""
 _WORD: Final = re.compile(r"(?:.*/)?(?:-m)?earnest(?:@.*|==.*)?", re.IGNORECASE | re.DOTALL)
 _WORDS: Final = frozenset(_COMMANDS.split("|"))
 
@@ -40,11 +57,13 @@ def runs_own_command(text: str, argument: str) -> bool:
         return False
     # A shell goes on behind a backslash at the end of a line, and takes `ear''nest` for `earnest`.
     plain = text.replace("\\\r\n", " ").replace("\\\n", " ").translate(QUOTING)
-    if "earnest" not in plain.casefold():
-        return False
-    if argument.casefold() in COMMAND_ARGUMENTS:
-        return _LINE.search(plain) is not None or _KILLS.search(plain) is not None
-    return _SPOKEN.search(plain) is not None
+    patterns = (_LINE, _HIDDEN, _KILLS) if is_command(argument) else (_SPOKEN,)
+    # Looked for around each mention of the name, so that no text makes the search slow.
+    for number, mention in enumerate(_NAME.finditer(plain)):
+        around = plain[max(0, mention.start() - _BEFORE) : mention.end() + _BEHIND]
+        if number >= MAX_MENTIONS or any(pattern.search(around) for pattern in patterns):
+            return True
+    return False
 
 
 def reaches_own_modules(text: str) -> bool:
@@ -78,7 +97,7 @@ def argv_runs_own_command(value: object) -> bool:
             continue
         if isinstance(item, list):
             behind = groups[named[0] + 1 :]
-        elif any(len(words) != 1 for words in groups) or not COMMAND_ARGUMENTS.isdisjoint(map(str.casefold, item)):  # type: ignore[call-overload]
+        elif any(len(words) != 1 for words in groups) or any(map(is_command, item)):  # type: ignore[call-overload]
             behind = [words for index, words in enumerate(groups) if index != named[0]]
         else:
             continue

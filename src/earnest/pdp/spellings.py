@@ -8,7 +8,9 @@ costs a refusal of something odd, one too few a hole.
 from __future__ import annotations
 
 import json
+import os
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -25,16 +27,18 @@ _ELSEWHERE: Final = re.compile(r"(?:https?|wss?|ftp|ssh|git)://", re.IGNORECASE)
 _FILE_URL: Final = re.compile(r"[a-z+.-]*file:", re.IGNORECASE)
 _USER: Final = re.compile(r"[A-Za-z_][\w.-]*|[+-]")
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=?+][^}]*)?\})")
+_INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _NONE: Final[Mapping[str, str]] = {}
 _SPLIT: Final = re.compile(r"[\s'\"`;|&<>()=,{}\[\]]+")
 _SHELL_SPLIT: Final = re.compile(r"[\s;|&<>()=,]+")
 QUOTING: Final = str.maketrans("", "", "'\"\\`")
 
 COMMAND_ARGUMENTS: Final = frozenset(
-    ("command", "commands", "cmd", "cmdline", "command_line", "script", "code", "shell", "bash", "sh", "args", "argv",
-     "program", "exec", "execute", "expression", "source", "stdin")
+    ("command", "commands", "cmd", "cmds", "cmdline", "commandline", "shellcommand", "bashcommand", "script", "code",
+     "pythoncode", "python", "javascript", "snippet", "shell", "bash", "sh", "terminal", "args", "argv", "arguments",
+     "program", "exec", "execute", "expression", "source", "stdin", "sql", "statement")
 )  # fmt: skip
-"""Names of arguments whose text is taken apart as a command line or a program."""
+"""Names of arguments whose text is taken apart as a command line or a program, in small letters and without joints."""
 
 
 def strings(value: object) -> Iterator[tuple[str, str, str]]:
@@ -76,9 +80,18 @@ def paths(text: str, home: str, variables: Mapping[str, str] = _NONE) -> list[st
     `variables`: what environment variables stand for, by name in capitals.
     """
     text = text.strip()
-    if not text or len(text) > MAX_PATH or "\0" in text or "\n" in text or _ELSEWHERE.match(text):
+    if "/.." in text and (len(text) > MAX_PATH or "\n" in text or _ELSEWHERE.match(text)):
+        # Who resolves a path by its letters alone does not mind a part that could not exist.
+        text = os.path.normpath(text)
+    elif len(text) > MAX_PATH and "/./" in text:
+        text = os.path.normpath(text)
+    if not text or len(text) > MAX_PATH or "\n" in text or _ELSEWHERE.match(text):
         return []
-    found = [text]
+    found = [text.partition("\0")[0]] if "\0" in text else [text]
+    if "\\" in text:
+        found.append(text.replace("\\", "/"))
+    if not text.isascii():
+        found.append(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text)))
     for _ in range(_UNQUOTED):
         if "%" not in found[-1] or (plain := unquote(found[-1])) == found[-1]:
             break
@@ -102,16 +115,22 @@ def _expanded(text: str, home: str, variables: Mapping[str, str]) -> str:
     return text
 
 
-def command_words(text: str) -> list[str]:
-    """The words of a command line or a program that can be paths."""
+def is_command(argument: str) -> bool:
+    """Whether an argument of this name holds a command line or a program."""
+    return argument.casefold().replace("_", "").replace("-", "") in COMMAND_ARGUMENTS
+
+
+def command_words(text: str) -> list[str] | None:
+    """The words of a command line or a program that can be paths; `None` if it has more than can be looked at."""
     if len(text) > MAX_PATH * 4:
-        return []
+        return None
     text = text.replace("\\\n", "")
     plain = text.translate(QUOTING)
     words = [*_SPLIT.split(text), *_SPLIT.split(plain)]
     if "[" in text or "{" in text:
         words += _SHELL_SPLIT.split(plain)  # with the brackets of patterns and variables
-    return list(dict.fromkeys(words))[:MAX_WORDS]
+    found = list(dict.fromkeys(words))
+    return found if len(found) <= MAX_WORDS else None
 
 
 def squeezed(text: str) -> str:
