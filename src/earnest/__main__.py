@@ -4,7 +4,7 @@ import sys
 
 
 def _run() -> None:
-    if sys.argv[1:2] in (["stdio"], ["hook"]):
+    if sys.argv[1:2] in (["stdio"], ["hook"]) and sys.argv[1:3] != ["hook", "install"]:
         # A client that was configured with `python -m earnest stdio` pays for the interpreter, not for the
         # command line.
         from earnest.shim.handover import main as shim

@@ -77,6 +77,6 @@ def _alive(pid: int, config: str) -> bool:
 def _named(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return b"earnest.gateway.process.daemon" in file.read()
+            return b"earnest.daemon" in file.read()
     except FileNotFoundError:
         return not os.path.isdir("/proc/self")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from earnest.config import overlay as overlays
 from earnest.config.packs import built_in, load_packs
 from earnest.core.errors import EarnestError
+from earnest.core.flow import Key
 from earnest.core.receipt import Checkpoint
 from earnest.gateway.client import Client, Route
 from earnest.gateway.connect import Connector
@@ -38,10 +40,12 @@ from earnest.net.limits import ServerLimits
 from earnest.net.listener import Listener, serve
 from earnest.net.message import Request
 from earnest.pdp.approvals import Approvals
+from earnest.pdp.catalog import Server, Tool
 from earnest.pdp.conversations import Conversations, is_below
 from earnest.pdp.engine import Engine
 from earnest.pdp.floor import Floor
 from earnest.pdp.flows import Flows
+from earnest.pdp.hooked import Answer, Event, Hooks, Parts
 from earnest.pdp.ids import Ids
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptMarks
 from earnest.protocol.envelope import Limits
@@ -65,8 +69,10 @@ class App:
 
     idle_s = IDLE_S
 
-    def __init__(self, ctx: DaemonContext) -> None:
+    def __init__(self, ctx: DaemonContext, hooks: Hooks | None = None) -> None:
         self.ctx = ctx
+        self._hooks = hooks
+        self._answers: Callable[[Event], Answer] | None = None
         self.env = dict(os.environ)
         self.wall = time.time
         ids = Ids(time.time, secrets.token_bytes)
@@ -298,8 +304,28 @@ class App:
                 self.worlds.again(world)
 
     def on_hook(self, peer: HookPeer) -> None:
-        """Hooks of hosts come with a later version; until then a call to one says so and is not waved through."""
-        peer.finish(b"", b"earnest: hooks are not part of this version yet\n", 2)
+        """A host's hook asks. What answers it is handed in, because it stands beside the gateway."""
+        if self._hooks is None:
+            peer.finish(b"", b"earnest: E1506: nothing answers hooks here\n", 2)
+            return
+        if self._answers is None:
+            self._answers = self._hooks(Parts(self.engine, self.records, self._served_to, self.ctx.log.info))
+        who = peer.who
+        host = self.host_keys.of(f"user:{who.uid}", who.hosts)
+        orphan = (bool(who.chain) and who.host is None) or len(host) > 2  # a program that a host started is no person's
+        answer = self._answers(Event(who.argv, peer.event, peer.too_long, host, orphan))
+        peer.finish(answer.out, answer.err, answer.code)
+
+    def _served_to(self, host: Key, name: str, tool: str) -> tuple[str, Server, Tool] | None:
+        """What a host calls a server and a tool, if one of its own sessions has them (`hooked.Served`)."""
+        for session in self.gateway.sessions:
+            if session.client.key != host or session.route.kind != "server" or host_name(session.route.name) != name:
+                continue
+            for served in session.servers():
+                found = [one for one in served.server.tools.values() if host_name(one.name) == tool]
+                if len(found) == 1 and not session.hidden(served, found[0]):
+                    return session.route.name, served.server, found[0]
+        return None
 
     # clients over HTTP
 
@@ -406,6 +432,11 @@ class App:
         return world
 
 
-def build(ctx: DaemonContext) -> App:
+def host_name(name: str) -> str:
+    """A name of a server or tool as hosts write it into theirs (`mcp__SERVER__TOOL`)."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def build(ctx: DaemonContext, hooks: Hooks | None = None) -> App:
     """The application of a daemon. Raises `EarnestError` for a configuration, policy or store that cannot be used."""
-    return App(ctx)
+    return App(ctx, hooks)

@@ -69,6 +69,8 @@ class Words(msgspec.Struct, frozen=True):
     violated: frozenset[str] = frozenset()
     supported: frozenset[str] = frozenset()
     support_pin: str = ""
+    intent: str = ""
+    """What the tool does as a name would say it, where its own name does not."""
 
 
 Refiner = Callable[[Mapping[str, object]], "Refined | None"]

@@ -126,6 +126,10 @@ class Conversations:
                 todo.extend(k for k in self._joined.get(one[:length], ()) if k in self._state)
         return found
 
+    def keep(self, key: Key) -> None:
+        """Remember a key that has no labels: one that is not known after a restart has an unknown past. Raises E14xx."""
+        self._save(key, True)
+
     def touch(self, key: Key) -> None:
         """A call was made at this key: it is not idle."""
         self._touched[key] = self._clock()

@@ -212,7 +212,7 @@ class Flows:
         if isinstance(known, _Ready):
             return known
         said = {path: role for path, text in tool.words.roles.items() if (role := label(text)) is not None}
-        intent = self.reader.tool(tool.name, tool.title or "")
+        intent = self.reader.tool(tool.words.intent or tool.name, tool.title or "")
         made = _Ready(intent, ArgumentRoles(said, _schema(tool.definition), self.reader.lexicon))
         tool.flow = made
         return made

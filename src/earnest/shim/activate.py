@@ -112,7 +112,7 @@ def command(
     environment = {key: env[key] for key in _KEPT if key in env}
     if not root.endswith(("/site-packages", "/dist-packages")):
         environment["PYTHONPATH"] = root  # a checkout: the daemon must be of the same copy as the shim
-    argv = [python, "-P", "-m", "earnest.gateway.process.daemon", "--adopt", "--instance", instance, "--config", config]
+    argv = [python, "-P", "-m", "earnest.daemon", "--adopt", "--instance", instance, "--config", config]
     if named:
         argv.append("--named")
     return argv, environment

@@ -46,9 +46,11 @@ Serve the MCP server NAME on standard input and output, through earnest's daemon
   --config PATH    the configuration, instead of the usual one
   -- COMMAND ...   the server's command; without it, the command that the configuration gives NAME
 """,
-    "hook": """Usage: earnest hook [--client CLIENT] [--config PATH] [ARGUMENT ...]
+    "hook": """Usage: earnest hook [--client CLIENT] [--config PATH] HOST EVENT
+       earnest hook install HOST [--help]
 
-Answer one hook of an MCP host: its event on standard input, earnest's answer on standard output.
+Answer one hook of an MCP host: its event on standard input, earnest's answer on standard output. HOST is claude-code, EVENT
+what it calls the event (PreToolUse, PostToolUse, UserPromptSubmit ...); `earnest hook install` writes these lines.
 """,
 }
 
@@ -271,11 +273,17 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _serve(said: Invocation, env: Mapping[str, str]) -> int:
+    closed = False
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:  # started with it closed: the next descriptor would take its number
             os.open("/dev/null", os.O_RDWR)
+            closed = closed or fd == 1
+    if said.kind == "hook":
+        from earnest.shim.hooking import serve
+
+        return serve(said, env, closed)
     try:
         cwd = os.getcwd()
     except OSError:
@@ -288,15 +296,12 @@ def _serve(said: Invocation, env: Mapping[str, str]) -> int:
         name=said.name, client=said.client, command=said.command, argv=said.rest,
     )  # fmt: skip
     copier = None
-    if said.kind == "stdio" and os.isatty(0):
+    if os.isatty(0):
         from earnest.shim.terminal import Copier
 
         copier = Copier()
-    fds = [copier.passed if copier else 0, 1, 2]
-    journal = -1
-    if said.kind == "stdio":
-        journal = new_journal(folder)
-        fds.append(journal)
+    journal = new_journal(folder)
+    fds = [copier.passed if copier else 0, 1, 2, journal]
     wait = copier.wait if copier else _first
     patience = Patience()
     from time import monotonic, sleep
@@ -317,9 +322,7 @@ def _serve(said: Invocation, env: Mapping[str, str]) -> int:
                 say(text)
             return code
         sock.close()
-        if taken == b"A" and said.kind == "hook":
-            raise ShimError("E1505", "the daemon died while it looked at this; it counts as refused.", exit_code=2)
-        progress = os.pread(journal, 4, PROGRESS_AT) if journal >= 0 else b""
+        progress = os.pread(journal, 4, PROGRESS_AT)
         pause = patience.lost(progress, monotonic() - started, taken == b"A")
         if pause is None:
             raise ShimError(

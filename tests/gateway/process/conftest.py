@@ -77,7 +77,7 @@ class Rig:
                         dead = f.read().rpartition(b")")[2].split()[0] == b"Z"
                 except OSError:
                     continue
-                ours = b"earnest.gateway.process.daemon" in words and os.fsencode(self.home) in b" ".join(words)
+                ours = b"earnest.daemon" in words and os.fsencode(self.home) in b" ".join(words)
                 if ours and not dead:
                     found.append(int(one))
         return found

@@ -139,5 +139,5 @@ class Echo:
         peer.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode(), raw)
 
 
-def build(context):
+def build(context, hooks=None):
     return Echo(context)

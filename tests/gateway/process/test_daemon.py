@@ -119,7 +119,7 @@ def test_twenty_shims_over_a_stale_socket_start_one_daemon(rig, ask, talk):
 def test_a_second_daemon_is_refused_by_the_lock(rig, talk):
     talk(rig.shim(), 1)
     again = subprocess.run(
-        [sys.executable, "-m", "earnest.gateway.process.daemon", "--instance", str(rig.instance), "--config", "/x"],
+        [sys.executable, "-m", "earnest.daemon", "--instance", str(rig.instance), "--config", "/x"],
         env={**rig.env, "PYTHONPATH": str(rig.root)}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert again.returncode == 3 and "a daemon already runs" in again.stderr

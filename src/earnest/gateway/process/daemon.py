@@ -1,4 +1,4 @@
-"""The daemon: `python -m earnest.gateway.process.daemon --adopt --instance FOLDER --config PATH`.
+"""The daemon: `python -m earnest.daemon --adopt --instance FOLDER --config PATH`.
 
 Started by a shim, which hands on the listener (descriptor 3) and the lock (4). Without `--adopt` it takes
 both itself: under a service manager with socket activation, or by hand.
@@ -11,6 +11,8 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 
 from earnest.core.errors import EarnestError
 from earnest.shim import activate, paths
@@ -19,8 +21,9 @@ from earnest.shim.paths import ShimError
 _REPORT_S = 1.0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs until it is stopped; returns the exit code."""
+def main(argv: Sequence[str] | None = None, hooks: str = "") -> int:
+    """Runs until it is stopped; returns the exit code. `hooks`: what answers hosts' hooks, as `module:name`, loaded with the
+    application."""
     parser = argparse.ArgumentParser(prog="earnest daemon")
     parser.add_argument("--instance", required=True)
     parser.add_argument("--config", required=True)
@@ -41,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from earnest.gateway.app import build
         from earnest.gateway.process.life import run
 
-        return run(said.instance, said.config, said.named, folder, listener, lock, build)
+        module, _, name = hooks.partition(":")
+        answers = getattr(import_module(module), name) if hooks else None
+        return run(said.instance, said.config, said.named, folder, listener, lock, partial(build, hooks=answers))
     except EarnestError as e:
         print(f"earnest: {e}", file=sys.stderr)
         report(listener, e.exit_code, str(e))
@@ -112,8 +117,3 @@ def report(listener: socket.socket, code: int, text: str) -> None:
             for fd in fds:
                 os.close(fd)
 
-
-if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # threads of a library must not hold the lock

@@ -409,6 +409,8 @@ class HookPeer:
             raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 3 were expected.")
         self.who = caller(arrival)
         self.event = b""
+        self.too_long = False
+        """The event was longer than is read; it counts as refused."""
         self.on_closed: Callable[[str], None] = _unheard
         self.closed = False
         self._on_event = on_event
@@ -434,7 +436,9 @@ class HookPeer:
         self._parts += self._space[:count]
         if len(self._parts) > _HOOK_BYTES:
             self._source.pause()
-            self.finish(b"", b"earnest: E1703: an event of more than 16 MiB; it counts as refused.\n", 2)
+            self._parts.clear()
+            self.too_long = True
+            self._on_event(self)
         elif count == 0:
             self._source.pause()
             self.event = bytes(self._parts)

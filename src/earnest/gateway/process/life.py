@@ -258,6 +258,8 @@ class Daemon:
         self._wake.set()
 
     def _hook_event(self, peer: HookPeer) -> None:
+        if peer.who.host is not None:
+            self._known_hosts.add(peer.who.host)
         try:
             self._app.on_hook(peer)
         except Exception:
