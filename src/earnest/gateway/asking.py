@@ -25,6 +25,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.hints import HINTS
 from earnest.core.verdict import Verdict
+from earnest.gateway import spoken
 from earnest.pdp.approvals import Approvals, lock_of
 from earnest.pdp.facts import Judgement
 from earnest.protocol import asking as forms
@@ -136,7 +137,7 @@ class Asking:
                 expires_ms=now + int(STATE_S * 1000),
                 upstream=_text(relay.upstream_state if relay.answered_form else relay.members.get("requestState", b"")),
                 lock=_digest(lock),
-                responses=relay.server_answers().decode(),
+                responses=spoken.server_answers(relay).decode(),
             )
             sealed = forms.seal(state, self._gateway.seal.seal)
             result = forms.input_required(form, relay.session.version, sealed)

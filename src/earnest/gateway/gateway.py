@@ -20,6 +20,7 @@ from earnest.gateway.lists import changed, render
 from earnest.gateway.names import Names
 from earnest.gateway.records import Records
 from earnest.gateway.relay import Relay
+from earnest.gateway.rounds import Rounds
 from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
 from earnest.gateway.server_requests import ServerRequests
@@ -81,6 +82,7 @@ class Gateway:
         self.links = Links(restarts=settings.limits.restarts, first_pause_s=settings.limits.restart_wait_s)
         self.asking = Asking(self, approvals)
         self.server_requests = ServerRequests(self)
+        self.rounds = Rounds()
         self.names = Names()
         self.sessions: set[Session] = set()
         self.relays: dict[Relay, str] = {}

@@ -25,6 +25,7 @@ UNAVAILABLE: Final = -31003
 _MANY: Final = (
     b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
 )
+LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _MANY_INSTRUCTIONS: Final = "Tools of several servers, each under its server's name."
 
 
@@ -42,7 +43,12 @@ def answer(session: Session, message: Message, outlet: Outlet) -> None:
 
 
 def set_level(session: Session, message: Message, outlet: Outlet) -> None:
-    """`logging/setLevel`: passed to the servers of the route that are open, and answered here."""
+    """`logging/setLevel`: passed to legacy servers of the route that are open, said to modern ones with each call, and answered
+    here. Raises `WireError` for what is no level."""
+    level = calls.text(calls.read_params(message.params), "level")
+    if level not in LEVELS:
+        raise WireError(envelope.INVALID_PARAMS, f"unknown log level {level[:20]!r}")
+    session.log_level = level
     for link in session.gateway.links_of(session):
         if not link.hello.modern and b'"logging"' in link.hello.capabilities:
             session.gateway.spawn(_pass_level(link, message.params))
@@ -116,7 +122,7 @@ def _modern_hello(link: Link, served: Served) -> bytes:
 def _legacy_hello(session: Session, link: Link, served: Served) -> bytes:
     hello = link.hello
     if hello.modern:
-        capabilities = bridge.server_capabilities_to(False, hello.capabilities)
+        capabilities = bridge.server_capabilities_to(False, hello.capabilities, bridge.Carries(logging=True))
         info = hello.server_info or b'{"name":%b,"version":"0"}' % string(served.name)
         members = canonical.members(bridge.initialize_result(session.version, capabilities, info, hello.instructions))
     else:

@@ -21,7 +21,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.core.verdict import Verdict
-from earnest.gateway import lists
+from earnest.gateway import lists, spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from earnest.gateway.session import Session
 
 RECEIPT_META: Final = "dev.earnest/receipt"
-CONVERSATION_META: Final = "dev.earnest/conversation"
 REFUSED: Final = -31001
 WAITING: Final = -31002
 UNAVAILABLE: Final = -31003
@@ -49,7 +48,8 @@ class Relay:
     __slots__ = (
         "_exchange", "_link", "answered_form", "arguments", "asked", "continues", "deadline", "done", "forward", "gateway",
         "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet", "params",
-        "progress_token", "request_id", "served", "session", "state", "subject", "tool", "upstream_answers", "upstream_state",
+        "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool", "upstream_answers",
+        "upstream_state",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +96,8 @@ class Relay:
         """The server's own request state, raw, that earnest's carried."""
         self.upstream_answers = b""
         """The answers to that server's own questions, raw, that earnest's state carried."""
+        self.rounds = 0
+        """How often its server asked for input (see `rounds`)."""
         self.deadline = 0.0
         self.hard_deadline = 0.0
         self._link: Link | None = None
@@ -108,7 +110,7 @@ class Relay:
         self.served, self.subject = self.session.resolve(self.method, self.members)
         if self.session.route.kind != "server":
             # What is judged, asked about and sent is the server's own name; a rule never sees an alias.
-            self._use_own_name()
+            self.members = spoken.own_name(self)
         self.arguments = self._chosen()
         limit = self.gateway.enter(self)
         if limit is not None:
@@ -266,7 +268,7 @@ class Relay:
         self.state = "sent"
         id = link.reserve()
         try:
-            params = self._upstream_params(link, id)
+            params = spoken.params(self, link, id)
             fields = self.session.upstream_headers(self, link)
         except WireError as error:
             self.finish(envelope.error(self.request_id, error.rpc_code, error.message, error.data), "refused", error.message)
@@ -276,60 +278,6 @@ class Relay:
             return
         named = self.subject if self.method.mcp_name else ""
         self._exchange = link.call(self.method.name, params, self, id=id, headers=fields, named=named)
-
-    def _upstream_params(self, link: Link, id: int) -> bytes:
-        """The params as the server gets them: what nobody has a reason to change goes on byte for byte."""
-        assert self.served is not None
-        crossing = link.hello.modern != self.session.modern
-        if not (self.progress_token or self.answered_form or crossing or CONVERSATION_META in self.meta):
-            return self.params if self.members is self.given else canonical.build(self.members)
-        members = dict(self.members)
-        meta = dict(self.meta)
-        if self.progress_token:
-            meta["progressToken"] = b"%d" % id
-        meta.pop(CONVERSATION_META, None)
-        changed = self.members is not self.given
-        if meta != self.meta:
-            members["_meta"] = canonical.build(meta)
-            changed = True
-        if self.answered_form:
-            changed = self._without_own_asking(members) or changed
-        if crossing:
-            return bridge.params_to(link.hello.modern, self.method, members, self.session.client_facts())
-        return canonical.build(members) if changed else self.params
-
-    def _use_own_name(self) -> None:
-        """Put the server's own name in place of the one it has on a route of several servers."""
-        member = self.method.names
-        if member == "":
-            return
-        own = calls.string(self.subject)
-        if member == "ref":
-            ref = calls.read_object(self.members["ref"], "ref")
-            key = "name" if calls.text(ref, "type") == "ref/prompt" else "uri"
-            if calls.text(ref, key) != self.subject:
-                self.members = {**self.members, "ref": calls.with_member(self.members["ref"], key, own)}
-        elif calls.text(self.members, member) != self.subject:
-            self.members = {**self.members, member: own}
-
-    def _without_own_asking(self, members: dict[str, bytes]) -> bool:
-        """Take out what answered earnest's own ask; put back the state that belongs to the server."""
-        members.pop("requestState", None)
-        if self.upstream_state:
-            members["requestState"] = self.upstream_state
-        members.pop("inputResponses", None)
-        answers = self.server_answers()
-        if answers:
-            members["inputResponses"] = answers
-        return True
-
-    def server_answers(self) -> bytes:
-        """The client's answers to the server's own questions, of this request and of the one before it; empty for none."""
-        known = canonical.members(self.upstream_answers) if self.upstream_answers else {}
-        given = self.members.get("inputResponses", b"")
-        if given[:1] == b"{":
-            known |= {name: raw for name, raw in canonical.members(given).items() if name != asking.INPUT_KEY}
-        return canonical.build(known) if known else b""
 
     # what the server says (ExchangeHandler)
 
@@ -365,6 +313,8 @@ class Relay:
         except EarnestError as error:
             self.unavailable(error, "withheld")
             return
+        if self.gateway.rounds.begin(self, link, outcome):
+            return
         try:
             answer, word, status = self._answer(link, judgement, reply, outcome)
         except WireError as error:
@@ -392,6 +342,16 @@ class Relay:
         word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type
         return envelope.result(self.request_id, result), word, 200
 
+    def again(self, given: bytes, state: bytes) -> None:
+        """Go on with what the server asked for: the same call in a further round (2026-07-28), not another one."""
+        if self.done:
+            return
+        members = {name: raw for name, raw in self.members.items() if name != "requestState"}
+        if state:
+            members["requestState"] = state
+        self.members = {**members, "inputResponses": given}
+        self.send()
+
     def parted(self) -> None:
         """The server wants to be asked again for the rest; so the client may be told to come again as well."""
         if not self.done:
@@ -404,7 +364,8 @@ class Relay:
         detail = f"{error.code}: {error.message}"
         known = self.gateway.scrub(error.message)
         text = known + ("; the call may or may not have taken effect" if sent else "; the call was not sent")
-        self.refuse("lost" if sent else "not-sent", asking.failed(text, self._id(), self.session.modern), text, detail)
+        word = "malformed" if error.code == "E1311" else "lost" if sent else "not-sent"
+        self.refuse(word, asking.failed(text, self._id(), self.session.modern), text, detail)
 
     # the end
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from earnest.core.canonical import build, members
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints
-from earnest.gateway.relay import CONVERSATION_META, REFUSED, Relay
+from earnest.gateway.relay import REFUSED, Relay
+from earnest.gateway.spoken import CONVERSATION_META
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
 from earnest.protocol.methods import Method
@@ -25,7 +26,7 @@ _CLAIMS = RawHints(read_only=True)
 """An answer changes nothing by itself; what it gives away is the facets' matter."""
 
 
-def _plain_no(result: bytes) -> bytes | None:
+def plain_no(result: bytes) -> bytes | None:
     """An elicitation's answer that says no and nothing else: no data that anybody chose, so there is nothing to judge."""
     try:
         seen = members(result)
@@ -108,7 +109,7 @@ class ServerRequests:
                 # What a client says in an error was judged by nobody, so only that it is one goes on.
                 code = envelope.failure(answer.error).code
                 link.respond(server_id, Reply(error=envelope.error_object(code, "the client answered with an error")))
-            elif (no := _plain_no(answer.result)) is not None:
+            elif (no := plain_no(answer.result)) is not None:
                 link.respond(server_id, Reply(result=no))
             else:
                 AnswerRelay(self._gateway, session, call, row, answer, server_id).start(link)

@@ -17,8 +17,9 @@ from earnest.core.flow import Key
 from earnest.gateway import lifecycle, lists
 from earnest.gateway.client import Client, Route
 from earnest.gateway.outlet import Outlet, Transport
-from earnest.gateway.relay import CONVERSATION_META, Relay
+from earnest.gateway.relay import Relay
 from earnest.gateway.served import Served
+from earnest.gateway.spoken import CONVERSATION_META
 from earnest.pdp.catalog import Tool
 from earnest.protocol import bridge, calls, envelope, headers, methods
 from earnest.protocol.envelope import Message, WireError
@@ -59,6 +60,8 @@ class Session:
         self.version = MODERN if modern else LEGACY
         self.capabilities = b"{}"
         self.info = OWN_INFO
+        self.log_level = ""
+        """What a legacy client wants to hear of servers' logs; empty until it said so."""
         self.forwarded: Mapping[str, str] = {}
         """Headers of the client's own that the operator lets through to the server of its route."""
         self.ready = modern
@@ -280,7 +283,7 @@ class Session:
     def hello_for_servers(self) -> ClientHello:
         """What servers are told of this client."""
         version = LEGACY if self.modern else self.version
-        crossing = bridge.client_capabilities_to(not self.modern, self.capabilities)
+        crossing = bridge.client_capabilities_to(not self.modern, self.capabilities, self._carries)
         return ClientHello(self.capabilities, self.info, prefer_modern=self.modern, version=version, crossing=crossing)
 
     def resolve(self, method: Method, members: Mapping[str, bytes]) -> tuple[Served, str]:
@@ -314,7 +317,13 @@ class Session:
 
     def client_facts(self) -> bridge.ClientFacts:
         """What a modern server is told of this client by the bridge."""
-        return bridge.ClientFacts(bridge.client_capabilities_to(True, self.capabilities), self.info)
+        capabilities = bridge.client_capabilities_to(True, self.capabilities, self._carries)
+        return bridge.ClientFacts(capabilities, self.info, self.log_level)
+
+    @property
+    def _carries(self) -> bridge.Carries:
+        """What is carried to a server of the other era: a legacy client can be asked inside its call, a modern one not."""
+        return bridge.Carries(asking=not self.modern, logging=not self.modern)
 
     # requests to the client (legacy era)
 
@@ -335,12 +344,12 @@ class Session:
         if self.modern or methods.lookup(message.method, "legacy", "server") is None:
             return False
         row = methods.answer(message.method)
-        if row is None or not self._declared(message.method):
+        if row is None or not self.declared(message.method):
             return False
         self.gateway.server_requests.forward(self, relay, message, row)
         return True
 
-    def _declared(self, method: str) -> bool:
+    def declared(self, method: str) -> bool:
         """Whether the client declared what a server's request needs."""
         needs = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}[method]
         try:

@@ -1,0 +1,129 @@
+"""A modern server needs input and its client is a legacy one: it is asked inside its call, which then goes on with the answers.
+
+The server's `input_required` names its questions; each becomes the request that the client's era has for it, under an id of
+earnest's own and in the call's own stream. An answer carries the client's data to the server, so it is judged like any other
+before it is handed over. When all are there, the same call is sent on with them and with the server's state, untouched.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.gateway.server_requests import AnswerRelay, plain_no
+from earnest.protocol import asking, calls, methods
+from earnest.protocol.envelope import Message, WireError
+from earnest.protocol.methods import Method
+
+if TYPE_CHECKING:
+    from earnest.gateway.relay import Relay
+    from earnest.protocol.outcomes import Outcome
+    from earnest.upstream.base import Link
+
+MOST_ROUNDS: Final = 8
+"""Rounds of one call; a server that asks on and on is not followed for ever."""
+MOST_QUESTIONS: Final = 16
+"""Questions of one round."""
+
+
+class Rounds:
+    """What servers need to know before they can answer, asked of their clients."""
+
+    def begin(self, call: Relay, link: Link, outcome: Outcome) -> bool:
+        """Ask the client what the server wants to know, if this is a legacy client's call to a modern server and it can be
+        asked all of it. Returns whether it is being asked; if not, the answer is the bridge's to say."""
+        if outcome.result_type != "input_required" or call.session.modern or not link.hello.modern:
+            return False
+        if call.rounds >= MOST_ROUNDS:
+            return False
+        try:
+            wanted = _read(call, outcome.input_requests)
+        except (EarnestError, WireError):
+            return False
+        if wanted is None or not (wanted or outcome.request_state):
+            return False
+        call.rounds += 1
+        call.deadline = call.hard_deadline  # its people take the time they take
+        Round(call, link, wanted, outcome.request_state).start()
+        return True
+
+
+def _read(call: Relay, raw: bytes) -> dict[str, tuple[Method, bytes]] | None:
+    """The questions by their keys; None where one cannot be put to this client. Raises for what is no question."""
+    wanted: dict[str, tuple[Method, bytes]] = {}
+    for key, one in (canonical.members(raw) if raw else {}).items():
+        seen = canonical.members(one)
+        row = methods.answer(calls.text(seen, "method"))
+        if row is None or not call.session.declared(row.name):
+            return None
+        wanted[key] = (row, seen.get("params", b""))
+    return wanted if len(wanted) <= MOST_QUESTIONS else None
+
+
+class Round:
+    """The questions of one `input_required`, until all are answered or one is refused."""
+
+    def __init__(self, call: Relay, link: Link, wanted: dict[str, tuple[Method, bytes]], state: bytes) -> None:
+        self._call = call
+        self._link = link
+        self._wanted = wanted
+        self._state = state
+        self._given: dict[str, bytes] = {}
+        self._over = False
+
+    def start(self) -> None:
+        """Put the questions to the client."""
+        for key, (row, params) in self._wanted.items():
+            self._call.session.ask_client(row.name, params, self._call.outlet, partial(self._answered, key, row))
+        if not self._wanted:
+            self._call.again(b"{}", self._state)
+
+    def _answered(self, key: str, row: Method, answer: Message) -> None:
+        call = self._call
+        if call.done or self._over:
+            return
+        if answer.error:
+            # What a client says in an error was judged by nobody, so only that it is one counts.
+            self.refused("the client could not answer what the server asked")
+        elif (no := plain_no(answer.result)) is not None:
+            self.given(key, no)
+        else:
+            InputRelay(self, call, row, answer, key).start(self._link)
+
+    def given(self, key: str, raw: bytes) -> None:
+        """One answer that may go to the server."""
+        self._given[key] = raw
+        if not self._over and len(self._given) == len(self._wanted):
+            self._over = True
+            self._call.again(canonical.build(self._given), self._state)
+
+    def refused(self, text: str) -> None:
+        """One question will have no answer, so the call cannot go on."""
+        if not self._over:
+            self._over = True
+            call = self._call
+            if not call.done:
+                receipt = call.judgement.id if call.judgement is not None else ""
+                call.refuse("declined", asking.failed(text, receipt, call.session.modern), text)
+
+
+class InputRelay(AnswerRelay):
+    """One answer of the client on its way into a round."""
+
+    __slots__ = ("_asked", "_round")
+
+    def __init__(self, round: Round, call: Relay, row: Method, answer: Message, key: str) -> None:
+        super().__init__(call.gateway, call.session, call, row, answer, b"%b %b" % (call.kept, calls.string(key)))
+        self._round = round
+        self._asked = key
+
+    def send(self) -> None:
+        if not self.done:
+            self._end("ok", "", b"")
+            self._round.given(self._asked, self.reply_raw)
+
+    def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
+        self._end(outcome, detail, b"")
+        self._round.refused("an answer to what the server asked was not allowed" if outcome == "denied" else text)
