@@ -1,5 +1,6 @@
 """The built-in floor: no argument reaches earnest's own files or command, or a host's settings, however it is written."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -117,3 +118,21 @@ def test_the_kernel_s_word_for_a_path_is_that_of_looking_at_each_part(tmp_path: 
         path = f"{tmp_path}/{given}"
         assert whole_path(path) == os.path.realpath(path), given
     assert whole_path(f"/proc/self/root{tmp_path}/link/file") == f"{os.path.realpath(tmp_path)}/real/file"
+
+
+@pytest.mark.parametrize("fault", ["", "open", "readlink"])
+def test_another_name_of_a_protected_file_is_found_whatever_the_kernel_will_not_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    own = tmp_path / ".local/state/earnest"
+    own.mkdir(parents=True)
+    (own / "token").write_text("x")
+    os.link(own / "token", tmp_path / "notes")
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    if fault:
+        monkeypatch.setattr(f"earnest.pdp.floor.os.{fault}", fails)
+    assert says(tmp_path, {"path": str(tmp_path / "notes")}) == "floor/own-files"
+    assert says(tmp_path, {"path": str(tmp_path / "other")}) == ""

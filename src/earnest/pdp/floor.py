@@ -45,7 +45,6 @@ MAX_FILES: Final = 2000
 
 _REACHES: Final = re.compile(
     rb"""[/\\~%$*]|hooks|\.(?:json|toml|claude|cursor|vscode|codex|gemini|local|config|codeium)|"\.\.?"|e\W*a\W*r\W*n\W*e\W*s\W*t""",
-    re.IGNORECASE | re.DOTALL,
 )
 _SHORT: Final = frozenset(("~", ".", ".."))
 _PATH_ONLY: Final = getattr(os, "O_PATH", 0) and os.O_PATH | os.O_CLOEXEC
@@ -97,28 +96,37 @@ _HOME_NAMES: Final = frozenset(name.casefold() for name in HOST_SETTINGS if "/" 
 
 
 def _real(path: str) -> str:
-    """`os.path.realpath`. Where all of the path exists, the kernel is asked at once what it opened, in place of each part being
-    looked at in turn: cheaper, and nothing can be exchanged between two parts."""
-    if _PATH_ONLY:
-        try:
-            fd = os.open(path, _PATH_ONLY)
-        except (OSError, ValueError):
-            return os.path.realpath(path)
-        try:
-            found = os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:
-            found = ""
-        finally:
-            os.close(fd)
-        if found.startswith("/") and not found.endswith(" (deleted)"):
-            return found
-    return os.path.realpath(path)
+    """`os.path.realpath`."""
+    return _opened(path) or os.path.realpath(path)
+
+
+def _opened(path: str) -> str | None:
+    """`os.path.realpath` where all of the path exists; `None` if it does not, empty if that cannot be told.
+
+    The kernel is asked at once what it opened, in place of each part being looked at in turn: cheaper, and nothing can be
+    exchanged between two parts.
+    """
+    if not _PATH_ONLY:
+        return ""
+    try:
+        fd = os.open(path, _PATH_ONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError):
+        return ""
+    try:
+        found = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    return found if found.startswith("/") and not found.endswith(" (deleted)") else ""
 
 
 def _worth_a_look(arguments: bytes) -> bool:
     """Whether arguments can reach a protected place at all: without a slash, an escape, a tilde, a pattern or one of these
     words none does (unless the server itself runs in one)."""
-    return _REACHES.search(arguments) is not None
+    return _REACHES.search(arguments.lower()) is not None
 
 
 class Floor:
@@ -219,7 +227,8 @@ class Floor:
         return False
 
     def _lies_in_place(self, text: str, changes: bool, above: list[str], rooted: bool = True) -> bool:
-        real = _real(text)
+        opened = _opened(text)
+        real = opened or os.path.realpath(text)
         plain = os.path.normpath(text)
         for path in (real,) if plain == real else (plain, real):
             if self._known.within(path, rooted=rooted):
@@ -228,7 +237,8 @@ class Floor:
                 if changes:
                     return True
                 above.append(path)
-        return self._is_hard_link(real)
+        # What is not there is no file, so no other name of one.
+        return opened is not None and self._is_hard_link(real)
 
     def _fits(self, word: str, cwd: str | None) -> bool:
         """Whether a word of a command line is a pattern that can name something in a place."""
