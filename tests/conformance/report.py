@@ -22,14 +22,14 @@ HEAD = """# Conformance
 
 Made by `make conformance`; not written by hand.
 
-The official suite, `@modelcontextprotocol/conformance` {version}, judges earnest on both sides. **In front of a server**: the suite
-talks to a server with everything, on the official Python SDK, once bare and once through `/s/everything/mcp` of a running
+The official suite, `@modelcontextprotocol/conformance` {version}, judges earnest on both sides. **In front of a server**: the
+suite talks to a server with everything, on the official Python SDK, once bare and once through `/s/everything/mcp` of a running
 `earnest serve`, with the policy on and one rule that allows all. The suite knows of no tokens, so a small relay adds one; no
 switch turns tokens off. **As a client**: earnest is put in front of the server of each client scenario and made to use it.
 Scenarios of authorization toward servers are not run, because earnest does not do that yet.
 
-Numbers are checks passed / failed. The build breaks where a check passes bare and not through earnest, where one fails that is not
-in `tests/conformance/expected-failures.toml`, and where one in that file does not fail any more.
+Numbers are checks passed / failed. The build breaks where a check passes bare and not through earnest, where one fails that is
+not in `tests/conformance/expected-failures.toml`, and where one in that file does not fail any more.
 """
 
 
@@ -56,8 +56,9 @@ async def page() -> str:
         ):
             for revision in legs.REVISIONS:
                 place = f"http://localhost:{relay.port}/s/everything/mcp"
-                bare = await legs.run_suite(folder / "bare" / revision, "server", "--url", url, "--requirements", revision)
-                through = await legs.run_suite(folder / "through" / revision, "server", "--url", place, "--requirements", revision)
+                wanted = ("--requirements", revision)
+                bare = await legs.run_suite(folder / "bare" / revision, "server", "--url", url, *wanted)
+                through = await legs.run_suite(folder / "through" / revision, "server", "--url", place, *wanted)
                 parts += [f"## Server, {revision}", "", *table(bare, through)]
                 failing = known(f"server {revision}")
                 if failing:
