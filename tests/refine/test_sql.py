@@ -118,6 +118,7 @@ WORST = [
     ("sqlite", "SELECT 1\x00; DROP TABLE t"),
     ("sqlite", "CREATE VIRTUAL TABLE x USING csv(filename='/etc/passwd')"),
     ("sqlite", "CREATE TRIGGER x AFTER INSERT ON t BEGIN DELETE FROM t; END"),
+    ("oracle", "SELECT func FROM t"),
     ("tsql", "SELECT 1 DELETE FROM users"),
     ("tsql", "SELECT 1 EXEC xp_cmdshell 'x'"),
     ("tsql", "EXEC xp_cmdshell 'x'"),

@@ -85,6 +85,8 @@ def judge(text: str, dialect: str, functions: frozenset[str] = frozenset()) -> t
     if first is None or any(_shape(tree) != _shape(first) for tree in trees):
         return WORST_LABELS, "cannot be read as one statement"
     try:
+        if dialect not in DIALECTS and (doubt := _bare_call(first, dialect)):
+            return WORST_LABELS, doubt
         return _classified(first, text, functions)
     except RecursionError:
         return WORST_LABELS, "is nested too deep"
@@ -103,6 +105,22 @@ def _parsed(text: str, dialect: str) -> Expr | None:
     except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
         return None
     return found[0] if len(found) == 1 else None
+
+
+def _bare_call(tree: Expr, dialect: str) -> str:
+    """Why a name may be a call: some databases (Oracle) call a function of a package by its name alone."""
+    from sqlglot import exp
+
+    if dialect.lower() in ("oracle", "plsql"):
+        return "is of a dialect in which a bare name may be a call"
+    known = {name.lower() for table in tree.find_all(exp.Table) for name in (table.alias, table.name)}
+    known |= {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
+    if "dual" in known:
+        return "selects from dual, where a name is most often a call"
+    for column in tree.find_all(exp.Column):
+        if column.table and column.table.lower() not in known:
+            return f"names {column.table.lower()}, which is no table of the statement"
+    return ""
 
 
 def _shape(tree: Expr | None) -> str:

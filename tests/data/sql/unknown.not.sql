@@ -15,3 +15,8 @@ SELECT a FROM t WITH (NOLOCK)
 SELECT a FROM t SAMPLE evil(1)
 SELECT s.prevval FROM dual
 EXEC p
+SELECT pkg.func FROM dual
+SELECT func FROM dual
+SELECT pkg.func FROM t
+SELECT t.a FROM t WHERE pkg.func = 1
+SELECT x.a, pkg.func FROM t AS x
