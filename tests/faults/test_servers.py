@@ -43,12 +43,12 @@ ODD: dict[str, list[dict[str, Any]]] = {
     "another id": [{"wrong_id": 99999}, {"text": "first"}],
     "another id, a string": [{"wrong_id": "1"}, {"text": "first"}],
     "garbage before": [{"raw": "not json\n\x00\x01\n{\n[1]\n"}, {"text": "first"}],
-    "duplicate keys before": [{"line": '{"jsonrpc":"2.0","id":$ID,"result":{},"result":{"content":[]}}'}, {"text": "first"}],
     "blank lines": [{"raw": "\n\n\r\n"}, {"text": "first"}],
-    "result and error before": [
-        {"line": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[]},"error":{"code":1,"message":"x"}}'},
-        {"text": "first"},
-    ],
+}
+UNREADABLE = {
+    "duplicate keys": '{"jsonrpc":"2.0","id":$ID,"result":{},"result":{"content":[]}}',
+    "result and error": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[]},"error":{"code":1,"message":"x"}}',
+    "half a pair": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"\\ud83d"}]}}',
 }
 
 
@@ -61,6 +61,20 @@ async def test_what_is_no_answer_to_this_call_reaches_nobody(rig: Rig, how: str)
     assert client.orphans == [] and client.garbage == []
     assert len(record.calls()) == 2
     await rig.settled(("peek", "allow", "ok"), ("slow", "allow", "ok"))
+    rig.verify()
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
+async def test_an_answer_that_cannot_be_read_ends_its_call_at_once(rig: Rig, how: str):
+    steps = [{"line": UNREADABLE[how]}, {"text": "too late"}]
+    record = rig.server("notes", {"tools": TOOLS, "calls": {"peek": steps, "slow": [{"text": "other"}]}}, trust=TRUST)
+    client = await rig.stdio("notes")
+    answer = await client.call("peek")
+    assert refused(answer) and "cannot be read" in text_of(answer)
+    assert text_of(await client.call("slow")) == "other"
+    assert client.orphans == [] and client.garbage == []
+    assert len(record.calls()) == 2
+    await rig.settled(("peek", "allow", "malformed"), ("slow", "allow", "ok"))
     rig.verify()
 
 

@@ -318,3 +318,21 @@ async def test_progress_reaches_its_own_call_and_cancelling_is_told(links, scrip
     assert not one.over.is_set() and not two.over.is_set()
 
 
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"\\ud83d"}]}}',
+        '{"jsonrpc":"2.0","id":$ID,"result":' + '{"a":' * 200 + "1" + "}" * 200 + "}",
+        '{"jsonrpc":"2.0","id":$ID,"result":{},"error":{"code":1,"message":"x"}}',
+    ],
+)
+async def test_an_answer_that_cannot_be_read_ends_its_call_at_once_and_no_other(links, scripted, line):
+    command, _ = scripted(steps(odd=[{"line": line}], slow=[{"sleep": 0.3}, {"text": "mine"}]))
+    link = links(command)
+    await link.open()
+    slow, odd = call(link, "slow"), call(link, "odd")
+    heard = await odd.wait()
+    assert not heard.replies and "cannot be read" in heard.lost_by[0][0] and heard.lost_by[0][1]
+    assert b"mine" in (await slow.wait()).replies[0].result

@@ -25,6 +25,7 @@ from earnest.protocol import envelope, eras, headers
 from earnest.protocol.calls import Metas, read_params
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.protocol.headers import Lines
+from earnest.protocol.salvage import salvage
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
@@ -258,6 +259,9 @@ class HttpFront:
             message = envelope.parse(request.body, self._limits)
             modern = self._is_modern(known.version, message)
         except WireError as error:
+            whose = salvage(request.body)
+            if whose is not None and whose.kind == "request":
+                error.id = error.id or whose.id  # this response is that request's alone
             responder.json(error.http_status, error.answer())
             return
         try:

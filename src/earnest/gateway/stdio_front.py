@@ -16,6 +16,7 @@ from earnest.gateway.session import Session
 from earnest.protocol import envelope, eras
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import Limits, Message, WireError
+from earnest.protocol.salvage import salvage
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
@@ -98,7 +99,7 @@ class StdioFront:
         try:
             message = envelope.parse(line, self._limits)
         except WireError as error:
-            self._peer.send(error.answer(), error.id or None)
+            self._refuse(line, error)
             return
         self._line = line
         self._opening = message.kind == "request" and message.method == "initialize"
@@ -114,6 +115,20 @@ class StdioFront:
         session.handle(message, StdioOutlet(self._peer, message.id), params=params)
         if message.method == "notifications/initialized":
             self._peer.ready()
+
+    def _refuse(self, line: bytes, error: WireError) -> None:
+        """Answer what cannot be read, under its own id where that is sure and no other request's."""
+        whose = salvage(line)
+        if whose is not None and whose.kind == "response":
+            # No answer goes back to an answer; who waits for it is told that it came to nothing.
+            failed = envelope.error_object(error.rpc_code, "the client's answer cannot be read")
+            for session in self._sessions.values():
+                session.handle(Message("error", whose.id, error=failed), StdioOutlet(self._peer, whose.id))
+            return
+        id = whose.id if whose is not None else b""
+        if any(session.has_request(id) for session in self._sessions.values()):
+            id = b""
+        self._peer.send(envelope.error(id, error.rpc_code, error.message, error.data))
 
     def _session(self, message: Message, params: dict[str, bytes] | None) -> Session:
         if params is not None:

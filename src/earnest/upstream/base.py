@@ -24,6 +24,11 @@ class Reply(msgspec.Struct, frozen=True):
     error: bytes = b""
 
 
+def unreadable(name: str) -> EarnestError:
+    """The end of a request whose answer came and can be read by nobody, or in two ways."""
+    return EarnestError("E1311", f"the answer of server {name!r} cannot be read", "Its author has to mend it.", exit_code=3)
+
+
 class ExchangeHandler(Protocol):
     """What hears of one request under way. After `reply` or `lost` nothing more comes."""
 

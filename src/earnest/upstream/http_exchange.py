@@ -21,7 +21,8 @@ from earnest.net.message import Headers
 from earnest.net.sse import Parser
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message, WireError
-from earnest.upstream.base import ExchangeHandler, Reply
+from earnest.protocol.salvage import salvage
+from earnest.upstream.base import ExchangeHandler, Reply, unreadable
 from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, WIDE, status_error
 from earnest.upstream.opening import progress_token
 
@@ -140,7 +141,9 @@ class HttpExchange:
         if message is not None and self._answers(message, ok):
             self._reply(message)
             return
-        if ok:
+        if ok and message is None and self._mode == _JSON and self._is_mine(body):
+            self.lose(unreadable(self._owner.name), True)
+        elif ok:
             what = "its body is no answer to the request" if self._mode == _JSON else "its body is no JSON"
             self.lose(self._error("E1233", f"answered HTTP {self.status}, but {what}", self._owner.excerpt(body)), True)
         else:
@@ -168,9 +171,16 @@ class HttpExchange:
             self._owner.report(f"sent {len(data)} bytes that are no message: {error.message}")
             return None
 
+    def _is_mine(self, data: bytes) -> bool:
+        """Whether what cannot be read is the answer to this request, as far as can be told."""
+        whose = salvage(data)
+        return whose is not None and whose.kind == "response" and whose.id == self.id
+
     def _message(self, data: bytes) -> None:
         message = self._parsed(data)
         if message is None:
+            if not self.done and self._is_mine(data):
+                self._give_up(unreadable(self._owner.name))
             return
         if self.done:
             self._drop(message, "behind the answer")

@@ -21,7 +21,8 @@ from earnest.net.url import join, split
 from earnest.protocol import envelope
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
-from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
+from earnest.protocol.salvage import salvage
+from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello, unreadable
 from earnest.upstream.http_wire import MESSAGE_LIMIT, PARSE_LIMITS, status_error
 from earnest.upstream.opening import ClientHello, how_answered, initialize_params, initialized, progress_token
 from earnest.upstream.waiter import Waiter
@@ -190,6 +191,9 @@ class LegacySseLink:
                 message = envelope.parse(event.data, PARSE_LIMITS)
             except WireError as error:
                 self.report(f"sent {len(event.data)} bytes that are no message: {error.message}")
+                whose = salvage(event.data)
+                if whose is not None and whose.kind == "response":
+                    self.failed(whose.id, unreadable(self.name), True)
                 return
             self._message(message)
 

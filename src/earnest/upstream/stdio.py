@@ -24,7 +24,8 @@ from earnest.core.errors import EarnestError
 from earnest.protocol import envelope
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
-from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
+from earnest.protocol.salvage import salvage
+from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello, unreadable
 from earnest.upstream.opening import IN_LOG, ClientHello, Opening, listen_params, own_meta, progress_token
 from earnest.upstream.waiter import Waiter
 from earnest.upstream.words import Words
@@ -312,6 +313,7 @@ class StdioLink:
             message = envelope.parse(line, _LIMITS)
         except WireError as error:
             self._words.say(f"sent {len(line)} bytes that are no message: {error.message}")
+            self._misread(line)
             return
         if message.kind == "response" or message.kind == "error":
             exchange = self._exchanges.pop(message.id, None)
@@ -326,6 +328,16 @@ class StdioLink:
             self._notified(message)
         else:
             self._requested(message)
+
+    def _misread(self, line: bytes) -> None:
+        """Nobody waits for an answer that came and cannot be read."""
+        whose = salvage(line)
+        if whose is None:
+            return
+        if whose.kind == "request":
+            self._write(envelope.error(whose.id, envelope.INVALID_REQUEST, "this request cannot be read"))
+        elif (exchange := self._exchanges.pop(whose.id, None)) is not None:
+            exchange.handler.lost(unreadable(self.name), True)
 
     def _notified(self, message: Message) -> None:
         if message.method == "notifications/progress":
