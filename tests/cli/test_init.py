@@ -77,7 +77,7 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setattr(init_plan, "_program", lambda env: "/opt/bin/earnest")
+    monkeypatch.setattr(init_plan, "program_path", lambda env: "/opt/bin/earnest")
     return Home(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong before a tool is used: one refusal on standard output, in half a second; nothing where nothing is decided."""
+"""Whatever goes wrong before a tool is used: one refusal on standard output, in half a second."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import Home
-from hook.conftest import BOOT, Host
 from earnest.shim import paths
+from hook.conftest import BOOT, Host
 
 LIMIT_S = 0.5
 CALL = {"tool_name": "Read", "tool_input": {"file_path": "/x"}, "tool_use_id": "u"}
@@ -33,7 +33,8 @@ def run(home: Home, body: bytes, name: str = "PreToolUse", **more: Any) -> tuple
 
 def is_one_denial(out: bytes) -> bool:
     said = json.loads(out)["hookSpecificOutput"]
-    return said["hookEventName"] == "PreToolUse" and said["permissionDecision"] == "deny" and bool(said["permissionDecisionReason"])
+    assert said["hookEventName"] == "PreToolUse" and said["permissionDecisionReason"]
+    return bool(said["permissionDecision"] == "deny")
 
 
 def instance(home: Home) -> Path:

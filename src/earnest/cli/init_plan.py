@@ -100,7 +100,7 @@ def make_plan(around: Surroundings, clients: Sequence[Dialect], hooks: Hooks) ->
     """Read every client and the operator's file. Raises where earnest.toml has a mistake or earnest is not
     installed; a client's file that cannot be read is an error in the plan, and the others go on."""
     settings = load(around.config, False, around.env)
-    program = _program(around.env)
+    program = program_path(around.env)
     files: list[tuple[Dialect, ClientFile]] = []
     errors: list[EarnestError] = []
     for dialect in clients:
@@ -194,7 +194,7 @@ def _candidates(dialect: Dialect, paths: Sequence[str]) -> EarnestError:
     )
 
 
-def _program(env: Mapping[str, str]) -> str:
+def program_path(env: Mapping[str, str]) -> str:
     """The absolute path of earnest for client configurations: the script beside this interpreter, else the
     one in PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "earnest")

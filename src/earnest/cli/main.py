@@ -55,6 +55,7 @@ GROUPS: Final[dict[str, dict[str, Command]]] = {
     "The daemon": {
         "serve": Command("serve:serve", "Serve HTTP without a terminal, for service managers"),
         "stop": Command("stop:stop", "End the daemon in good order"),
+        "hook": Command("hook:app", "Put earnest into an MCP host's hooks, and answer them"),
         "stdio": Command("", "One server on standard input and output; MCP clients start this"),
     },
 }

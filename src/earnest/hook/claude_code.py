@@ -1,9 +1,9 @@
 """Claude Code's hooks on the wire: which events there are, what is read of them, what it takes for an answer.
 
-An event is one JSON object on standard input with `session_id`, `cwd`, `hook_event_name` and what belongs to it: `tool_name`
-`tool_input` and `tool_use_id`; later `tool_response` or `error`; `prompt`; `source` of a session's start. An answer is one JSON
-object on standard output with exit code 0, where `hookSpecificOutput.permissionDecision` is `allow`, `ask` or `deny`; nothing at
-all means no opinion. The reason of an ask is shown to the person, that of a denial to the model.
+An event is one JSON object on standard input with `session_id`, `cwd`, `hook_event_name` and what belongs to it:
+`tool_name`, `tool_input` and `tool_use_id`, later `tool_response` or `error`; `prompt`; `source` of a session's start. An answer
+is one JSON object on standard output with exit code 0, where `hookSpecificOutput.permissionDecision` is `allow`, `ask` or
+`deny`; nothing at all means no opinion. The reason of an ask is shown to the person, that of a denial to the model.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def read(event: str, body: bytes) -> Told:
-    """Read an event that was announced as `event`. Raises `EarnestError` E1705 for what is none, E13xx for what two parsers
+    """Read an event that was announced as `event`. Raises `EarnestError` E1520 for what is none, E13xx for what two parsers
     could read in two ways."""
     members = canonical.members(body)
     name = _text(members, "hook_event_name")
     session = _text(members, "session_id")
     if name != event or not _SESSION.fullmatch(session):
-        raise EarnestError("E1705", f"standard input holds no {event} event of a session")
+        raise EarnestError("E1520", f"standard input holds no {event} event of a session")
     if event in OF_TOOLS and (not _text(members, "tool_name") or members.get("tool_input", b"")[:1] != b"{"):
-        raise EarnestError("E1705", f"a {event} event names a tool and its input")
+        raise EarnestError("E1520", f"a {event} event names a tool and its input")
     if event == "UserPromptSubmit" and members.get("prompt", b"")[:1] != b'"':
-        raise EarnestError("E1705", "a UserPromptSubmit event has a prompt")
+        raise EarnestError("E1520", "a UserPromptSubmit event has a prompt")
     return Told(
         event,
         session,
@@ -83,7 +83,7 @@ def _text(members: dict[str, bytes], name: str) -> str:
     try:
         return msgspec.json.decode(raw, type=str)
     except msgspec.MsgspecError:
-        raise EarnestError("E1705", f"{name} of the event cannot be read") from None
+        raise EarnestError("E1520", f"{name} of the event cannot be read") from None
 
 
 def answer(verdict: Verdict, reason: str) -> bytes:

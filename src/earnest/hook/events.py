@@ -69,7 +69,7 @@ class Hook:
             return _NOTHING
         try:
             if event.too_long:
-                raise EarnestError("E1703", "the event is longer than 16 MiB")
+                raise EarnestError("E1521", "the event is longer than 16 MiB")
             told = read(named, event.body)
             found = self._answer(event, told)
             self._records.flush()

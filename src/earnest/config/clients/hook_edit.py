@@ -1,0 +1,117 @@
+"""Hooks in a host's settings, as edits of byte ranges: put in, found again, taken out.
+
+Claude Code's settings hold `hooks`: for each event a list of groups, each with a matcher of tools and a list of commands. What
+earnest puts in is a group of its own at the end of each event's list, so that nobody else's is touched, and is known by its
+command alone: `… hook HOST EVENT`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from earnest.config import jsonc
+from earnest.config.document import Edit, Node, apply
+from earnest.core.errors import EarnestError
+
+TIMEOUT_S = 15
+"""What the host waits for a hook; earnest's own limits are shorter."""
+HOOKS = "hooks"
+
+
+def install(path: str, data: bytes, program: str, host: str, events: Iterable[str], with_matcher: frozenset[str]) -> bytes:
+    """The settings with earnest's hooks for these events, each once. `program`: what the host's shell starts, quoted for it.
+    Raises E1010 where the file, or its `hooks`, is not what the host takes."""
+    data = remove(path, data, host) if data.strip() else b"{}\n"
+    for event in events:
+        group = {"matcher": "*"} if event in with_matcher else {}
+        command = {"type": "command", "command": f"{program} hook {host} {event}", "timeout": TIMEOUT_S}
+        text = json.dumps({**group, "hooks": [command]}, ensure_ascii=False)
+        root = _root(path, data)
+        hooks = root.get(HOOKS)
+        if hooks is None:
+            data = _added(data, root, f'"{HOOKS}": {{\n    {json.dumps(event)}: [{text}]\n  }}', "  ")
+            continue
+        if hooks.kind != "object":
+            raise _odd(path, HOOKS)
+        groups = hooks.get(event)
+        if groups is None:
+            data = _added(data, hooks, f"{json.dumps(event)}: [{text}]", "    ")
+        elif groups.kind != "array":
+            raise _odd(path, f"{HOOKS}.{event}")
+        else:
+            data = _added(data, groups, text, "      ")
+    return data
+
+
+def remove(path: str, data: bytes, host: str) -> bytes:
+    """The settings without earnest's hooks; an event's list, and `hooks` itself, go with the last that was in them."""
+    own = re.compile(rf"(?:^|[/\s'\"])earnest['\"]?\s+hook\s+{re.escape(host)}\s+\w+\s*$")
+    while True:
+        root = _root(path, data)
+        edit = _next(root, own)
+        if edit is None:
+            return data
+        data = apply(data, [edit])
+
+
+def count(path: str, data: bytes, host: str) -> int:
+    """How many hooks of earnest's are in the settings."""
+    own = re.compile(rf"(?:^|[/\s'\"])earnest['\"]?\s+hook\s+{re.escape(host)}\s+\w+\s*$")
+    hooks = _root(path, data).get(HOOKS) if data.strip() else None
+    lists = [member.node for member in hooks.members] if hooks is not None else []
+    return sum(_is_own(group, own) for groups in lists for group in groups.items)
+
+
+def _root(path: str, data: bytes) -> Node:
+    root = jsonc.scan(path, data)
+    if root.kind != "object" or root.start == root.end:
+        raise EarnestError("E1010", f"{path}: the document is no object", "correct the file by hand; nothing was changed in it")
+    return root
+
+
+def _odd(path: str, what: str) -> EarnestError:
+    return EarnestError("E1010", f"{path}: {what} is not what the host takes", "correct the file by hand; nothing was changed")
+
+
+def _added(data: bytes, node: Node, text: str, indent: str) -> bytes:
+    """A member or item at the end of an object or list."""
+    parts = [(member.start, member.node.end) for member in node.members] or [(item.start, item.end) for item in node.items]
+    if parts:
+        return apply(data, [Edit(parts[-1][1], parts[-1][1], f",\n{indent}{text}".encode())])
+    return apply(data, [Edit(node.start + 1, node.start + 1, f"\n{indent}{text}\n".encode())])
+
+
+def _is_own(group: Node, own: re.Pattern[str]) -> bool:
+    commands = group.get("hooks")
+    found = [inner.get("command") for inner in commands.items] if commands is not None else []
+    texts = [node.value for node in found if node is not None]
+    return bool(texts) and all(isinstance(text, str) and own.search(text) is not None for text in texts)
+
+
+def _next(root: Node, own: re.Pattern[str]) -> Edit | None:
+    """The edit that takes the first of earnest's groups out, with whatever holds nothing else."""
+    hooks = root.get(HOOKS)
+    for member in hooks.members if hooks is not None and hooks.kind == "object" else ():
+        for number, group in enumerate(member.node.items):
+            if not _is_own(group, own):
+                continue
+            if len(member.node.items) > 1:
+                return _without([(item.start, item.end) for item in member.node.items], number)
+            assert hooks is not None
+            if len(hooks.members) > 1:
+                at = [one.key for one in hooks.members].index(member.key)
+                return _without([(one.start, one.node.end) for one in hooks.members], at)
+            if len(root.members) > 1:
+                at = [one.key for one in root.members].index(HOOKS)
+                return _without([(one.start, one.node.end) for one in root.members], at)
+            return Edit(root.start, root.end, b"{}")
+    return None
+
+
+def _without(parts: list[tuple[int, int]], at: int) -> Edit:
+    """One of several parts, with the comma that joins it to the one before, or to the one behind."""
+    if at:
+        return Edit(parts[at - 1][1], parts[at][1], b"")
+    return Edit(parts[0][0], parts[1][0], b"")
