@@ -129,7 +129,7 @@ def test_a_folder_above_is_for_tools_that_change_nothing(value: object) -> None:
     assert rule(value, cwd="/srv") == ""
 
 
-@pytest.mark.parametrize("name", ["..", ".local", "./.local", ".config", "."])
+@pytest.mark.parametrize("name", ["..", ".local", "./.local", ".config", "./"])
 def test_a_folder_above_is_found_from_the_server_s_own_folder(name: str) -> None:
     folder = "/home/ada/work" if name == ".." else "/home/ada"
     assert rule({"path": name}, cwd=folder, changes=True) == "floor/own-files"
@@ -215,6 +215,11 @@ PASSES = [
 @pytest.mark.parametrize("value", PASSES, ids=short)
 def test_what_only_looks_alike_passes(value: object) -> None:
     assert rule(value, cwd="/srv") == ""
+
+
+@pytest.mark.parametrize("word", ["library", "Library", "state", "code", "user", ".", "earnest", "settings.json"])
+def test_a_word_that_is_a_folder_s_name_too_is_a_word(word: str) -> None:
+    assert rule({"q": word}, cwd="/home/ada", changes=True) == ""
 
 
 def test_a_folder_reached_by_a_link_joins_as_the_folder(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ MAX_FILES: Final = 2000
 _REACHES: Final = re.compile(
     rb"""[/\\~%$*]|hooks|\.(?:json|toml|claude|cursor|vscode|codex|gemini|local|config|codeium)|"\.\.?"|e\W*a\W*r\W*n\W*e\W*s\W*t""",
 )
-_SHORT: Final = frozenset(("~", ".", ".."))
+_SHORT: Final = frozenset(("~", ".."))
 _PATH_ONLY: Final = getattr(os, "O_PATH", 0) and os.O_PATH | os.O_CLOEXEC
 
 HOST_SETTINGS: Final = (
@@ -322,7 +322,8 @@ class Floor:
     def _may_matter(self, text: str) -> bool:
         """Whether a bare name can be part of a protected path."""
         folded = text.casefold()
-        if folded in self._known.words or folded in _SHORT:
+        # A word without a dot (`Library`) is a word more often than a folder of the home.
+        if folded in _SHORT or (folded[:1] == "." and folded in self._known.words):
             return True
         return "/" + folded in self._tails or folded in SETTINGS_FOLDERS or folded in _HOME_NAMES
 
