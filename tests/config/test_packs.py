@@ -266,7 +266,7 @@ MISTAKES = [
     (HEAD + '[[tools.x.refine]]\nargument = "a"\nvalues = [1.5]\nread_only = true\n', "E1004", "p.toml:6:", ""),
     (HEAD + '[[tools.x.refine]]\nargument = "a"\nvalues = []\nread_only = true\n', "E1004", "p.toml:6:", ""),
     (HEAD + '[[tools.x.refine]]\nargument = "a"\nas = "sql"\nread_only = true\n', "E1005", "p.toml:4:", ""),
-    (HEAD + '[[tools.x.refine]]\nargument = "a"\nas = "shell"\n', "E1005", "p.toml:6:", ""),
+    (HEAD + '[[tools.x.refine]]\nargument = "a"\nas = "telepathy"\n', "E1005", "p.toml:6:", ""),
     (HEAD + '[[tools.x.refine]]\nwhen = "args.a"\n', "E1005", "p.toml:5:", "args.NAME"),
     (HEAD + '[[tools.x.refine]]\nargument = "a"\nas = "http"\ndialect = "sqlite"\n', "E1005", "p.toml:4:", ""),
     ('[server]\npackages = ["a"]\nevidence = "x"\n', "E1005", "p.toml:2:", ""),
