@@ -1,7 +1,7 @@
 """Claude Code's hooks on the wire: which events there are, what is read of them, what it takes for an answer.
 
 An event is one JSON object on standard input with `session_id`, `cwd`, `hook_event_name` and what belongs to it:
-`tool_name`, `tool_input` and `tool_use_id`, later `tool_response` or `error`; `prompt`; `source` of a session's start. An answer
+`tool_name`, `tool_input` and `tool_use_id`, later `tool_response` or `error`; `prompt`; `source` of a start. An answer
 is one JSON object on standard output with exit code 0, where `hookSpecificOutput.permissionDecision` is `allow`, `ask` or
 `deny`; nothing at all means no opinion. The reason of an ask is shown to the person, that of a denial to the model.
 """
