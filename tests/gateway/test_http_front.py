@@ -100,6 +100,10 @@ async def test_initialize_in_the_modern_era_is_a_method_that_it_does_not_have(li
 async def test_a_body_that_is_no_json_or_says_it_is_not_is_refused(live):
     assert (await live.raw(message("ping"), {**PLAIN, "Content-Type": "text/plain"})).status == 415
     assert (await live.raw(message("ping"), {"Accept": "*/*"})).status == 415
+    for header, value in (("Content-Encoding", "gzip"), ("Content-Type", "application/json; charset=utf-16")):
+        assert (await live.raw(message("ping"), {**PLAIN, header: value})).status == 415
+    for header, value in (("Content-Encoding", "identity"), ("Content-Type", 'application/json; charset="UTF-8"')):
+        assert (await live.raw(message("ping"), {**PLAIN, header: value})).status != 415
     bad = await live.raw(b"{", PLAIN)
     assert (bad.status, bad.json()["error"]["code"]) == (400, -32700)
     batch = await live.raw(b"[" + message("ping") + b"]", PLAIN)

@@ -48,6 +48,15 @@ def instance(config: str = "") -> str:
     return paths.instance(os.environ, config)
 
 
+def kept_in(config: str = "") -> str:
+    """The same, for commands that only look at what is kept there. Raises E1001 for a `--config` that is not there and that
+    left nothing either: it is misspelled."""
+    folder = paths.instance(os.environ, config)
+    if config and not os.path.exists(config) and not os.path.isdir(folder):
+        raise EarnestError("E1001", f"{config}: no such file", "Correct the path.")
+    return folder
+
+
 def output() -> Terminal:
     """Standard output, with what stands on standard input for answers."""
     return Terminal(sys.stdout, sys.stdin, os.environ)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from earnest.cli.daemon import instance, output, running
+from earnest.cli.daemon import kept_in, output, running
 from earnest.cli.options import Config, Json
 from earnest.core.errors import EarnestError
 from earnest.core.receipt import Checkpoint, Event, Report
@@ -60,7 +60,7 @@ def receipts(
         raise EarnestError("E1018", f"{decision!r} is no decision", "It is allow, ask or deny.")
     begin = moment(since, time.time()) if since else 0.0
     _settle(config)
-    folder = f"{instance(config)}/receipts"
+    folder = f"{kept_in(config)}/receipts"
     calls = read.receipts(folder, server=server, tool=tool, decision=decision, since=begin, id=id)
     lines: list[dict[str, Any]] = [msgspec.to_builtins(receipt) for receipt in calls]
     if events:
@@ -87,7 +87,7 @@ def show(id: str, config: Config = "", as_json: Json = False) -> int:
       earnest receipts show gateway.17
     """
     _settle(config)
-    home = instance(config)
+    home = kept_in(config)
     found = next(read.receipts(f"{home}/receipts", id=id), None)
     line: dict[str, Any]
     if found is None:
@@ -133,7 +133,7 @@ def verify(config: Config = "", as_json: Json = False) -> int:
       earnest receipts verify --json
     """
     _settle(config)
-    reports = check(instance(config))
+    reports = check(kept_in(config))
     intact = all(report.intact for report in reports)
     if as_json:
         print(json.dumps({"intact": intact, "writers": [{**msgspec.to_builtins(r), "intact": r.intact} for r in reports]}))

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Final
 
-from earnest.cli.daemon import instance, output, running
+from earnest.cli.daemon import instance, kept_in, output, running
 from earnest.cli.options import Config, Json
 from earnest.core.errors import EarnestError
 from earnest.gateway.process.control import Control
@@ -26,6 +26,7 @@ def stop(config: Config = "", as_json: Json = False) -> int:
       earnest stop
       earnest stop --config team.toml      the daemon of another configuration
     """
+    kept_in(config)
     control = _reach(config)
     if control is None:
         _say(as_json, {"stopped": False}, "No daemon runs.")

@@ -139,7 +139,7 @@ class _Syntax:
                     if not self.at:
                         raise self.fail("a group name without `>`")
                 else:
-                    raise self.fail("look-around and inline flags are not supported")
+                    raise self.fail("no look-around, and flags only at the very start: (?i), (?s)")
             inner = self.alternatives()
             if self.take() != ")":
                 raise self.fail("a group without `)`")

@@ -202,6 +202,8 @@ class HttpFront:
         accept = request.header("accept")
         if request.headers.media_type != "application/json":
             known.misfit = Refusal(415, "the body must be application/json")
+        elif not _readable(request):
+            known.misfit = Refusal(415, "the body must be UTF-8 without a Content-Encoding")
         elif not (_accepts(accept, "application/json") and _accepts(accept, "text/event-stream")):
             known.misfit = Refusal(406, "Accept must name application/json and text/event-stream")
         known.version = request.header("mcp-protocol-version")
@@ -428,6 +430,16 @@ class HttpFront:
     def _leave(self, entry: _Entry) -> None:
         entry.session.close()
         entry.transport.streams.close()
+
+
+def _readable(request: Request) -> bool:
+    """Whether a body is as it looks: another coding or character set would be read by earnest as something else."""
+    coding = (request.header("content-encoding") or "identity").strip().casefold()
+    for part in (request.header("content-type") or "").split(";")[1:]:
+        name, _, value = part.partition("=")
+        if name.strip().casefold() == "charset" and value.strip().strip('"').casefold() not in ("utf-8", "utf8"):
+            return False
+    return coding == "identity"
 
 
 def _accepts(accept: str | None, kind: str) -> bool:
