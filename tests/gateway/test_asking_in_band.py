@@ -69,6 +69,22 @@ async def test_a_person_who_chose_yes_runs_the_call_once(tmp_path: Path, monkeyp
         assert [(row["state"], row["channel"]) for row in rows] == [("used", "in-band")]
 
 
+async def test_an_answer_that_is_sent_again_is_told_that_its_approval_was_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = server(modern=True)
+    async with bench(tmp_path, monkeypatch, s, text=PERSON) as b:
+        client = await b.client(modern=True, capabilities=FORM)
+        for _ in range(2):  # the first call moves the labels, and with them what an approval fits
+            call = client.call("delete", {"path": "a"})
+            _, yes = values(await question(call, True))
+            answer = {"action": "accept", "content": {"answer": yes}}
+            assert await (await respond(b, client, call, answer)).said() == "done"
+        said = await (await respond(b, client, call, answer)).said()
+        assert "used already" in said and "in time" not in said
+        assert len(s.calls) == 2
+
+
 @pytest.mark.parametrize("modern", [False, True])
 @pytest.mark.parametrize("content", [{}, None, {"answer": None}, {"answer": ""}, {"answer": True}, {"answer": "yes"}, "absent"])
 async def test_an_accept_without_this_questions_own_value_is_nobodys_answer(

@@ -182,6 +182,8 @@ class Asking:
             word = known.state if known is not None else "expired"
             if word == "denied":
                 self._decline(relay)
+            elif word == "used":
+                self._used(relay)
             else:
                 self._expire(relay)
             return
@@ -196,7 +198,7 @@ class Asking:
             return
         yes, valid = answer.verdict == "yes", self._gateway.settings.asking.valid_s
         self.approvals.decide(known.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
-        self._decided(relay, lock, yes)
+        self._decided(relay, lock, yes, known.id)
 
     def own_state(self, relay: Relay) -> forms.State | None:
         """The state that earnest sealed into this retry, if all it is bound to still holds.
@@ -280,7 +282,7 @@ class Asking:
         assert relay.judgement is not None
         try:
             if state in ("approved", "denied"):
-                self._decided(relay, lock_of(relay.judgement), state == "approved")
+                self._decided(relay, lock_of(relay.judgement), state == "approved", hold.approval.id)
             else:
                 self._expire(relay)
         except EarnestError as error:
@@ -309,14 +311,15 @@ class Asking:
 
     # the end of an ask
 
-    def _decided(self, relay: Relay, lock: Lock, yes: bool) -> None:
+    def _decided(self, relay: Relay, lock: Lock, yes: bool, id: str) -> None:
         if not yes:
             self._decline(relay)
             return
         used = self.approvals.take(lock)
         if used is None:
             # Another retry of the same call was first, or the yes was withdrawn meanwhile.
-            self._expire(relay)
+            known = self.approvals.get(id)
+            (self._used if known is not None and known.state == "used" else self._expire)(relay)
             return
         self._reap(relay)
         self._release(relay, used.id)
@@ -359,6 +362,12 @@ class Asking:
         assert judgement is not None
         text = "nobody approved this call in time"
         relay.refuse("expired", forms.expired(judgement.id, relay.session.modern), text)
+
+    def _used(self, relay: Relay) -> None:
+        judgement = relay.judgement
+        assert judgement is not None
+        text = "the approval of this call was used already"
+        relay.refuse("expired", forms.used(judgement.id, relay.session.modern), text)
 
     def _hold(self, relay: Relay, approval: Approval) -> _Hold:
         hold = _Hold(approval)

@@ -245,6 +245,16 @@ def expired(receipt: str, modern: bool = False) -> bytes:
     )
 
 
+def used(receipt: str, modern: bool = False) -> bytes:
+    """The result of a call whose approval has run a call already."""
+    return _refusal(
+        "This call was not run again: its approval was used already, and one approval is for one call. Make it again if it is "
+        "needed once more; it will be asked anew.",
+        receipt,
+        modern,
+    )
+
+
 def failed(text: str, receipt: str, modern: bool = False) -> bytes:
     """The result of a call that could not be carried out for a reason that is no decision: a lost server, a
     limit. `receipt` may be empty."""
