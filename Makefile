@@ -29,10 +29,12 @@ lint: $(INSTALLED_DEV)
 types: $(INSTALLED_DEV)
 	@$(BIN)/mypy --no-error-summary
 
-# Tests marked `alone` measure time or load the whole machine; they run after the others, one by one.
+# Tests marked `alone` measure time or load the whole machine; they run after the others, one by one. Many tests start real
+# processes: one that fails is run once more, and the summary names it (R), so that a starved machine is told from a defect.
+RERUN := --reruns 1 -rR
 pytest: $(INSTALLED_DEV) servers suite
-	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" --durations=15
-	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone --durations=15 || [ $$? -eq 5 ]
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" $(RERUN) --durations=15
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone $(RERUN) --durations=15 || [ $$? -eq 5 ]
 
 servers: | $(INSTALLED_DEV)
 	@$(BIN)/python scripts/setup-servers
