@@ -112,6 +112,18 @@ def test_what_the_store_noted_counts_where_the_checkpoints_are_gone_too(after_ca
     assert said.code == 1 and "  truncation: " in said.out
 
 
+def test_what_stands_outside_counts_where_store_and_checkpoints_are_gone_too(after_calls, cli, demo, home):
+    demo.end()
+    folder = next(home.earnest.glob("c-*/receipts"))
+    [file] = [path for path in folder.iterdir() if path.suffix == ".jsonl"]
+    for path in (*folder.iterdir(), *folder.parent.glob("store.db*")):
+        if path != file:
+            path.unlink()
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    said = cli("receipts", "verify", *after_calls)
+    assert said.code == 1 and "  truncation: " in said.out
+
+
 def test_where_nothing_was_recorded_that_is_said_and_fine(cli):
     for words, word in ((("receipts",), "No receipts."), (("receipts", "verify"), "no receipts yet")):
         said = cli(*words)

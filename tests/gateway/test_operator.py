@@ -71,6 +71,9 @@ def test_destructive_alone_wins_over_what_a_trusted_server_claims(tmp_path: Path
         def save_pins(self, identity: str, pins: object) -> None:
             pass
 
+        def lost_at(self) -> float:
+            return 0.0
+
     server.update([READER], "", Book(), 0.0)  # type: ignore[arg-type]
     profile = server.tools["t"].profile
     assert server.trust is Trust.TRUSTED

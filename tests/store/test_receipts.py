@@ -398,3 +398,40 @@ def test_receipts_are_filtered_and_ordered_over_writers(folder: str) -> None:
 def test_labels_and_times_read_well() -> None:
     assert labels(0) == [] and labels(3) == ["private", "untrusted"] and labels(9) == ["private", "8"]
     assert stamp(0.0004) == "1970-01-01T00:00:00.000Z"
+
+
+def test_records_written_long_enough_for_a_checkpoint_and_without_one_are_a_finding(folder: str, signer: Signer) -> None:
+    write(folder, *(decision(time=60.0 * n) for n in range(20)), signer=signer)
+    (report,) = verify_all(folder, keys=[signer.public])
+    assert report.intact
+    os.unlink(segments.checkpoints(folder, "w"))
+    path = Path(segments.segments(folder, "w")[0])
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:15]))
+    (report,) = verify_all(folder, keys=[signer.public])
+    assert [(f.kind, f.first, f.last) for f in report.findings] == [("loss", 1, 15)]
+
+
+def test_records_of_a_moment_need_no_checkpoint_yet(folder: str) -> None:
+    write(folder, *(decision(time=1.0 * n) for n in range(20)))
+    (report,) = verify_all(folder)
+    assert report.intact
+
+
+def test_more_records_than_are_written_between_checkpoints_are_a_finding(folder: str) -> None:
+    log = opened(folder)
+    for _ in range(11_000):
+        log.append(decision())
+    log.close()
+    (report,) = verify_all(folder)
+    assert [finding.kind for finding in report.findings] == ["loss"]
+
+
+def test_nul_bytes_at_the_end_are_a_finding_and_half_a_line_is_none(folder: str) -> None:
+    write(folder, decision())
+    path = Path(segments.segments(folder, "w")[0])
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"seq":2,"id"')
+    assert verify_all(folder)[0].intact
+    path.write_bytes(whole + b"\0" * 10)
+    (report,) = verify_all(folder)
+    assert [(finding.kind, "10 NUL" in finding.text) for finding in report.findings] == [("change", True)]

@@ -12,15 +12,21 @@ import msgspec
 import typer
 
 from earnest.cli import doctor_checks as checks
-from earnest.cli.daemon import output
+from earnest.cli.daemon import confirm, current, output
 from earnest.cli.doctor_checks import Found
 from earnest.cli.doctor_clients import clients
 from earnest.cli.options import Config, Json
 
 _NoStart = Annotated[bool, typer.Option("--no-start", help="Start no server.")]
 
+_Lost = Annotated[
+    bool, typer.Option("--store-lost-understood", help="Say that you know what the store has lost; at a terminal.")
+]
 
-def doctor(no_start: _NoStart = False, config: Config = "", as_json: Json = False) -> int:
+
+def doctor(
+    no_start: _NoStart = False, store_lost_understood: _Lost = False, config: Config = "", as_json: Json = False
+) -> int:
     """Look for what is wrong with this installation: configuration, programs, servers (each is started once), folders, the
     daemon, its address, clients, receipts. Exit code 1 if there is a problem; changes nothing.
 
@@ -29,6 +35,8 @@ def doctor(no_start: _NoStart = False, config: Config = "", as_json: Json = Fals
       earnest doctor
       earnest doctor --no-start --json
     """
+    if store_lost_understood:
+        return _understood(config, as_json)
     found: list[Found] = []
     terminal = output()
     tones = {"ok": "good", "note": "warn", "problem": "bad"}
@@ -46,6 +54,25 @@ def doctor(no_start: _NoStart = False, config: Config = "", as_json: Json = Fals
     else:
         terminal.line(f"{problems} problem{'s' * (problems != 1)}." if problems else "No problems.")
     return 1 if problems else 0
+
+
+def _understood(config: str, as_json: bool) -> int:
+    with current(config) as control:
+        lost = control.call("status")["store_lost"]
+        if lost:
+            confirm(
+                "saying that the loss of the store is understood",
+                "Go on with what is there?",
+                f"{lost[0].upper()}{lost[1:]}.",
+                "So nobody knows what conversations have read, which definitions you saw, whom you trusted.",
+                "If you go on, conversations begin anew from here. Definitions wait until you accept them (`earnest pins`).",
+            )
+        answer = control.call("store-lost-understood")
+    if as_json:
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        output().line(f"Understood (receipt {answer['receipt']}).", "good")
+    return 0
 
 
 def _all(config: str, *, start: bool) -> Iterator[Found]:

@@ -28,6 +28,7 @@ from earnest.config.settings import Settings, load
 from earnest.core.errors import EarnestError
 from earnest.gateway.glance import glance
 from earnest.gateway.launch import inherited, launch_of, shown
+from earnest.gateway.loss import REMEDY
 from earnest.shim import paths
 from earnest.store import read, segments
 from earnest.store.sqlite import open_store
@@ -167,6 +168,9 @@ def daemon(at: Place) -> tuple[dict[str, Any] | None, list[Found]]:
     if status["receipts_problem"]:
         text = f"receipts cannot be written, so no call goes out: {status['receipts_problem']}"
         found.append(Found("daemon", "problem", text, "Free space, or mend the folder; calls go on by themselves."))
+    if status["store_lost"]:
+        text = f"E1416: {status['store_lost']}; until you say so, every conversation counts as private and untrusted"
+        found.append(Found("store", "problem", text, REMEDY))
     for server in status["servers"]:
         if server["trust_source"].startswith("the file's trust was given to another"):
             remedy = f"`earnest trust {server['name']} --trusted` gives it to this one, after showing it."

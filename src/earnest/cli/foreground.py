@@ -18,8 +18,10 @@ import msgspec
 
 import earnest
 from earnest.cli.daemon import connect, instance, running
+from earnest.cli.style import Terminal
 from earnest.config.settings import load
 from earnest.core.errors import EarnestError
+from earnest.gateway.loss import REMEDY
 from earnest.shim import paths
 
 T = TypeVar("T")
@@ -39,6 +41,8 @@ class Opened(msgspec.Struct, frozen=True):
     token_file: str
     started: bool
     servers: tuple[str, ...]
+    lost: str = ""
+    """What the store has lost, if no person has understood it yet."""
 
     @property
     def flag(self) -> str:
@@ -133,7 +137,17 @@ def open_listener(config: str, host: str | None, port: int | None) -> Opened:
                     control.call("stop")
             raise
     servers = [line["name"] for line in status["servers"]] + list(status["broken"])
-    return Opened(path, named, instance(config), heard["address"], heard["token_file"], started, tuple(sorted(servers)))
+    address, token_file, lost = heard["address"], heard["token_file"], status["store_lost"]
+    return Opened(path, named, instance(config), address, token_file, started, tuple(sorted(servers)), lost)
+
+
+def tell_lost(terminal: Terminal, opened: Opened) -> None:
+    """Say loudly that the store lost something, where it did."""
+    if opened.lost:
+        terminal.line(f"E1416: {opened.lost}.", "bad")
+        terminal.line("  Every conversation counts as private and untrusted, and no definition as seen.", "bad")
+        terminal.line(f"  {REMEDY}")
+        terminal.line()
 
 
 def close_listener(config: str) -> str:

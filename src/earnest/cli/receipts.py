@@ -19,6 +19,7 @@ from earnest.cli.options import Config, Json
 from earnest.core.errors import EarnestError
 from earnest.core.receipt import Checkpoint, Event, Report
 from earnest.store import payloads, read
+from earnest.store.anchor import Anchor
 from earnest.store.signing import Signer
 from earnest.store.sqlite import open_store
 
@@ -165,6 +166,9 @@ def check(home: str) -> list[Report]:
             heads = [Checkpoint(row.writer, row.seq, row.head, row.time) for row in opened.heads()]
         finally:
             opened.close()
+    outside = Anchor(f"{home}/epoch").checkpoint()
+    if outside is not None:
+        heads.append(outside)
     key = f"{home}/signing.key"
     return read.verify_all(f"{home}/receipts", heads, [Signer(key).public] if os.path.exists(key) else [])
 

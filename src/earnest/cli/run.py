@@ -14,7 +14,7 @@ import typer
 
 from earnest.cli.daemon import output, running
 from earnest.cli.demo_home import data_folder, prepare
-from earnest.cli.foreground import Opened, Signals, Told, close_listener, look, open_listener, program
+from earnest.cli.foreground import Opened, Signals, Told, close_listener, look, open_listener, program, tell_lost
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.core.errors import EarnestError
@@ -156,6 +156,7 @@ def known(facts: dict[str, Any]) -> str:
 
 def show(terminal: Terminal, opened: Opened, servers: dict[str, dict[str, Any]], demo: bool) -> None:
     """Everything a person needs to point a client here, and the line that says it is ready."""
+    tell_lost(terminal, opened)
     if demo:
         terminal.line("These are demo servers. `earnest init` puts earnest before your own.")
         terminal.line()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from earnest.cli.daemon import output
-from earnest.cli.foreground import Signals, Told, close_listener, open_listener
+from earnest.cli.foreground import Signals, Told, close_listener, open_listener, tell_lost
 from earnest.cli.options import Config, Json
 from earnest.cli.run import Host, Port, print_line
 
@@ -29,8 +29,10 @@ def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Js
         def ready() -> None:
             if as_json:
                 facts = {"address": opened.address, "token_file": opened.token_file, "servers": list(opened.servers)}
+                facts |= {"store_lost": opened.lost} if opened.lost else {}
                 print_line({"ready": facts})
             else:
+                tell_lost(terminal, opened)
                 terminal.line(f"{len(opened.servers)} servers: {', '.join(opened.servers) or 'none'}")
                 terminal.line(f"the token is in {opened.token_file}")
                 terminal.line(f"ready: {opened.address}/mcp")

@@ -199,11 +199,14 @@ def expand(text: str) -> dict[str, dict[str, bool | str]]:
     return found
 
 
-def verify(writer: str, lines: Iterable[bytes], checkpoints: Iterable[Checkpoint] = ()) -> Report:
+def verify(
+    writer: str, lines: Iterable[bytes], checkpoints: Iterable[Checkpoint] = (), *, every_s: float = 0.0, every: int = 0
+) -> Report:
     """Walk one chain from its first line and say what is wrong with it. Memory does not grow with its length.
 
     `checkpoints` are believed: whoever hands them in has checked their signatures. Those of other writers
-    are passed over.
+    are passed over. `every_s`, `every`: a writer that runs signs at least that often, in seconds and in records (0: it is not
+    known how often), so records that went on for longer without a checkpoint had one that is gone.
     """
     known: dict[int, set[str]] = {}
     for checkpoint in checkpoints:
@@ -213,6 +216,8 @@ def verify(writer: str, lines: Iterable[bytes], checkpoints: Iterable[Checkpoint
     repairs: list[Repair] = []
     gaps: list[tuple[int, int, int]] = []
     expected, last, count, number, covered = 1, genesis(writer), 0, 0, 0
+    since, newest = 0.0, 0.0
+    """Times of the first and the last record after the last checkpoint."""
     for number, data in enumerate(lines, 1):
         try:
             found = _decode(data)
@@ -239,6 +244,10 @@ def verify(writer: str, lines: Iterable[bytes], checkpoints: Iterable[Checkpoint
             )
         elif seq in known:
             covered = max(covered, seq)
+            since = 0.0
+        if seq > covered:
+            newest = found.record.time
+            since = since or newest
         if seq < expected:
             late = next((gap for gap in gaps if gap[0] <= seq <= gap[1]), None)
             if late is None:
@@ -263,6 +272,10 @@ def verify(writer: str, lines: Iterable[bytes], checkpoints: Iterable[Checkpoint
     for first, end, where in gaps:
         span = f"record {first} is" if first == end else f"records {first} to {end} are"
         findings.append(Finding("loss", first, end, where, f"{span} missing before line {where}"))
+    bare = expected - 1 - covered
+    if (every_s and since and newest - since > every_s) or (every and bare > every):
+        text = f"records {covered + 1} to {expected - 1} have no checkpoint, and were long enough written for one"
+        findings.append(Finding("loss", covered + 1, expected - 1, number, text))
     top = max(known, default=0)
     if top >= expected:
         text = f"the chain ends with record {expected - 1}; a checkpoint knows of record {top}"

@@ -15,6 +15,7 @@ from earnest.gateway.looking import Looking, told_causes
 from earnest.gateway.person import person
 from earnest.pdp.engine import steering_digest
 from earnest.pdp.persist import CallValues, key_text
+from earnest.store.anchor import loss_of, note_loss
 from earnest.store.base import Approval
 from earnest.store.base import Endorsement as EndorsementRow
 
@@ -138,6 +139,21 @@ class Answering(Looking):
         gone = app.conversations.end(key, {session.client.key for session in app.gateway.sessions})
         app.endorsements.end(gone)
         return {"ended": ["/".join(k) for k in gone], "receipt": receipt}
+
+    async def op_store_lost_understood(self, request: dict[str, Any], peer: ControlPeer) -> Any:
+        """A person has understood that the store lost something: conversations begin anew, definitions wait to be looked at."""
+        person(peer, "saying that the loss of the store is understood")
+        app = self._app
+        loss = loss_of(app.store)
+        if loss is None:
+            raise EarnestError("E1417", "the store has lost nothing", exit_code=1)
+        receipt = app.records.event("store-lost-understood", f"understood: {loss.text}", principal=f"user:{peer.uid}")
+        note_loss(app.store, None)
+        app.conversations.loss = None
+        for catalogs in (app.world.catalogs, *app.gateway.overlays.values()):
+            catalogs.understood()
+        app.gateway.resolved_again()
+        return {"receipt": receipt, "text": loss.text}
 
     async def op_conversation_endorse(self, request: dict[str, Any], peer: ControlPeer) -> Any:
         """A standing yes for one tool with given steering values, in one conversation."""

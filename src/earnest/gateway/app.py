@@ -23,6 +23,7 @@ from earnest.gateway.connect import Connector
 from earnest.gateway.gateway import Gateway
 from earnest.gateway.http_front import HttpFront
 from earnest.gateway.keys import HostKeys
+from earnest.gateway.loss import hold_store, tell_loss
 from earnest.gateway.ops import operations
 from earnest.gateway.process.application import DaemonContext, Op
 from earnest.gateway.process.handover import HookPeer, StdioPeer
@@ -54,7 +55,6 @@ from earnest.store.base import Head
 from earnest.store.payloads import Payloads
 from earnest.store.receipts import ReceiptLog
 from earnest.store.signing import Signer
-from earnest.store.sqlite import open_store
 
 WRITER: Final = "gateway"
 IDLE_S: Final = 900.0
@@ -77,7 +77,7 @@ class App:
         self.wall = time.time
         ids = Ids(time.time, secrets.token_bytes)
         self.new_id = ids.new
-        self.store = open_store(f"{ctx.instance}/store.db")
+        self.store, self.anchor = hold_store(ctx.instance, time.time)
         self.packs = load_packs(built_in())
         self.worlds = Worlds(
             path=ctx.config,
@@ -114,6 +114,7 @@ class App:
         )
         self.records = Records(self.receipts, self.payloads, time.time, ctx.scrub)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
+        self.conversations.loss = tell_loss(self.store, self.records, ctx.log)
         self.host_keys = HostKeys(self.conversations, ctx.hosts, lambda: ctx.children.alive)
         self.endorsements = KeptEndorsements(self.store, time.time)
         self.engine = Engine(
@@ -144,11 +145,14 @@ class App:
         return Floor(home=home, own=own)
 
     def _known_head(self) -> Checkpoint | None:
-        row = self.store.head(WRITER)
-        return Checkpoint(row.writer, row.seq, row.head, row.time) if row is not None else None
+        row, outside = self.store.head(WRITER), self.anchor.checkpoint(WRITER)
+        if row is None or (outside is not None and outside.seq > row.seq):
+            return outside
+        return Checkpoint(row.writer, row.seq, row.head, row.time)
 
     def _checkpointed(self, checkpoint: Checkpoint, signature: str) -> None:
         self.store.put_head(Head(checkpoint.writer, checkpoint.seq, checkpoint.head, checkpoint.time, signature))
+        self.anchor.signed(checkpoint.seq, checkpoint.head)
 
     # Application
 
@@ -182,6 +186,8 @@ class App:
         """The library behind the signing key takes a while to load: in a thread, once the daemon serves."""
         await asyncio.get_running_loop().run_in_executor(None, lambda: self.signer.public)
         self.signer.publish()
+        # What an earlier daemon wrote and did not sign, because it was killed, is signed as soon as it can be.
+        self.receipts.checkpoint()
 
     def _publish(self, public: dict[str, str]) -> None:
         """The public half of the signing key goes into the store, so that receipts can be verified by whoever reads both."""

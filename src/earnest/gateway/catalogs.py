@@ -28,6 +28,7 @@ from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refiner, Server, Tool, Words, stricter
 from earnest.pdp.persist import KeptPins
+from earnest.store.anchor import loss_of
 from earnest.store.base import Evidence, OperatorLabel, Store
 from earnest.store.base import Server as ServerRow
 from earnest.upstream.base import Link
@@ -200,8 +201,12 @@ class Catalogs:
 
     def _given(self, entry: _Entry) -> tuple[Trust, str]:
         row = self._store.server(entry.identity.key)
-        stored = Trust(row.trust) if row is not None and row.trusted_at else None
+        loss = loss_of(self._store)
+        stored = Trust(row.trust) if row is not None and row.trusted_at > (loss.at if loss is not None else 0.0) else None
         filed = entry.settings.trust
+        if loss is not None and stored is None:
+            # Which identity the file's trust was for, and whether a person has taken it back, was in the store.
+            return Trust.UNTRUSTED, f"the store lost what it kept of trust ({loss.text})"
         if filed is not None and filed is not Trust.UNTRUSTED:
             first = self._store.meta(FILE_TRUST + entry.name)
             if not first:
@@ -250,6 +255,14 @@ class Catalogs:
                 for server, (offered, instructions) in entry.offered.items():
                     changed = server.update(offered, instructions, self._pins, self._wall()) or changed
         return changed
+
+    def understood(self) -> None:
+        """What the store kept before it lost something counts again, as far as it is there."""
+        for entry in self._entries():
+            for served in entry.variants.values():
+                served.server.set_trust(*self._trust(entry))
+            self.compare_again(entry.identity.key)
+        self.resolve_again()
 
     def resolve_again(self, identity: str | None = None) -> None:
         """Labels, evidence or packs changed: resolve profiles anew."""
@@ -336,7 +349,8 @@ class Catalogs:
         if row is None:
             return None
         labels = msgspec.json.decode(row.labels, type=Labels)
-        if row.pin and row.pin != tool.pin:
+        loss = loss_of(self._store)
+        if (row.pin and row.pin != tool.pin) or (loss is not None and row.written_at <= loss.at):
             labels = raising(labels)
         return msgspec.structs.replace(labels, source=row.source)
 

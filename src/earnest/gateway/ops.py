@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from earnest.gateway.answering import Answering
 from earnest.gateway.believing import Believing
 from earnest.gateway.person import person
+from earnest.store.anchor import loss_of
 
 if TYPE_CHECKING:
     from earnest.gateway.app import App
@@ -59,6 +60,7 @@ class Operations(Believing, Answering):
             "views": sorted(app.world.settings.views),
             "receipts": {"writer": app.receipts.writer, "records": app.receipts.seq, "head": app.receipts.head},
             "receipts_problem": str(app.receipts.problem) if app.receipts.problem is not None else "",
+            "store_lost": loss.text if (loss := loss_of(app.store)) is not None else "",
         }
 
     async def op_listen(self, request: dict[str, Any], peer: ControlPeer) -> Any:

@@ -33,6 +33,9 @@ class _NoPins:
     def noise(self, identity: str) -> Sequence[str]:
         return ()
 
+    def lost_at(self) -> float:
+        return 0.0
+
 
 def server(host: str) -> Server:
     """The built-in tools of a host."""

@@ -51,6 +51,9 @@ class PinBook(Protocol):
     def noise(self, identity: str) -> Sequence[str]:
         """Regular expressions of path text that a person marked as noise."""
 
+    def lost_at(self) -> float:
+        """When it was found that pins were lost; what was seen before then counts as unseen. 0: nothing was."""
+
 
 class Words(msgspec.Struct, frozen=True):
     """What the operator and a pack say of one tool, found by whoever reads the configuration.
@@ -210,7 +213,11 @@ class Server:
         """Take what the server lists now. Whether what is served changed. Raises E1210 for a list that cannot be used."""
         known = {saved.tool: saved for saved in book.pins(self.identity)}
         noise = book.noise(self.identity)
-        first = not known
+        lost = book.lost_at()
+        if lost:
+            # What a person saw is not known any more, or only an old copy of it: nothing is pinned but by a person.
+            known = {name: saved if saved.seen_at > lost else _unseen(saved) for name, saved in known.items()}
+        first = not known and not lost
         write: list[SavedPin] = []
         tools: dict[str, Tool] = {}
         for raw in offered:
@@ -384,6 +391,12 @@ def _served_alike(old: Mapping[str, Tool], new: Mapping[str, Tool]) -> bool:
         (known := old[name]).definition == entry.definition and known.state == entry.state and known.profile == entry.profile
         for name, entry in new.items()
     )
+
+
+def _unseen(saved: SavedPin) -> SavedPin:
+    """A pin that nobody is known to have seen. What is kept of it stays while the same is offered, and counts again once the
+    loss is understood."""
+    return SavedPin(saved.tool, "", b"", saved.pending or saved.definition, saved.seen_at)
 
 
 def _json(raw: bytes) -> object:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from earnest.core.flow import LABEL_NAMES, Cause, Causes, FlowState, Key, names
+from earnest.core.flow import LABEL_NAMES, PRIVATE, UNTRUSTED, Cause, Causes, FlowState, Key, names
 
 
 class SavedLabels(msgspec.Struct, frozen=True):
@@ -73,6 +73,8 @@ class Conversations:
         self._unsaved: set[Key] = set()
         self.on_end: Callable[[tuple[Key, ...]], None] = _unheard
         """Told which keys are gone when a conversation ends."""
+        self.loss: Cause | None = None
+        """That labels were lost: until a person has understood it, every conversation has all of them."""
         self._joined: dict[Key, set[Key]] = {}
         """Where labels of a key, and of all below it, are written as well."""
         for saved in store.load_labels():
@@ -139,7 +141,10 @@ class Conversations:
         raises E14xx as `open` does."""
         if key not in self._state:
             self.open(key, minted=False)
-        return self._state.effective(key)
+        return self._seen(key)
+
+    def _seen(self, key: Key) -> int:
+        return self._state.effective(key) | (PRIVATE | UNTRUSTED if self.loss is not None else 0)
 
     def keys(self) -> list[Key]:
         """All keys that are known, parents before their children."""
@@ -184,7 +189,12 @@ class Conversations:
 
     def causes(self, key: Key) -> dict[int, Causes]:
         """What set the labels in force at a key."""
-        return self._state.causes(key)
+        found = self._state.causes(key)
+        if self.loss is not None:
+            for bit in LABEL_NAMES:
+                known = found.get(bit, Causes())
+                found[bit] = Causes((self.loss, *known.first), known.more)
+        return found
 
     def end(self, key: Key, connected: Collection[Key] = ()) -> tuple[Key, ...]:
         """A person said the conversation is over. Returns the keys that are gone; the caller writes the receipt. `connected`:
@@ -223,7 +233,7 @@ class Conversations:
         return [
             {
                 "key": list(key),
-                "labels": list(names(self._state.effective(key))),
+                "labels": list(names(self._seen(key))),
                 "own": list(names(self._state.own(key))),
                 "touched": self._touched.get(key, 0.0),
             }

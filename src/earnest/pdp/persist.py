@@ -12,6 +12,7 @@ from earnest.core.flow import Causes, Key
 from earnest.core.storage import Mark
 from earnest.pdp.catalog import INSTRUCTIONS, SavedPin
 from earnest.pdp.conversations import SavedLabels
+from earnest.store.anchor import loss_of
 from earnest.store.base import Endorsement as EndorsementRow
 from earnest.store.base import FlowRow, InstructionsRow, PinRow, Store
 
@@ -126,6 +127,10 @@ class KeptPins:
 
     def noise(self, identity: str) -> Sequence[str]:
         return self._store.noise(identity)
+
+    def lost_at(self) -> float:
+        loss = loss_of(self._store)
+        return loss.at if loss is not None else 0.0
 
 
 def _pending_pin(definition: bytes) -> str:

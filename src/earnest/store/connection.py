@@ -55,7 +55,7 @@ def explain(error: sqlite3.Error, path: str) -> EarnestError:
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return EarnestError(
             "E1407", f"the store {path} is damaged ({error})",
-            "Put a backup in its place, or move it away: trust, pins and labels are then asked for anew.",
+            "Put a backup in its place, or move it away; either way it then counts as lost (`earnest doctor`).",
         )  # fmt: skip
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return EarnestError("E1408", f"the store {path} may only be read here")
@@ -90,7 +90,12 @@ class Connection:
     ) -> None:
         """Open, make and bring up to date the store at `path`. Raises E1400 to E1407."""
         self.path = path
+        self.made = False
+        """Whether the store was made just now."""
+        self.on_change: Callable[[int], None] | None = None
+        """Told, after each commit, how often what may not be forgotten has changed."""
         self._depth = 0
+        self._written = 0
         if read_only and not os.path.exists(path):
             raise EarnestError("E1402", f"there is no store at {path}", "Start earnest once: `earnest run`.")
         if not read_only:
@@ -132,16 +137,35 @@ class Connection:
     def run(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Execute one statement."""
         try:
-            return self._db.execute(sql, values)
+            found = self._db.execute(sql, values)
         except sqlite3.Error as error:
             raise explain(error, self.path) from None
+        self._tell()
+        return found
+
+    def _tell(self) -> None:
+        db = self._db
+        if self.on_change is not None and db.total_changes != self._written and not db.in_transaction:
+            self._written = db.total_changes
+            self.on_change(self.changes)
+
+    @property
+    def changes(self) -> int:
+        """How often what may not be forgotten has changed."""
+        return int(self._db.execute("SELECT n FROM changes").fetchone()[0])
+
+    def fold(self) -> None:
+        """Write the log of changes into the file itself."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of one statement, as tuples."""
         try:
-            return self._db.execute(sql, values).fetchall()
+            found = self._db.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise explain(error, self.path) from None
+        self._tell()
+        return found
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -190,6 +214,7 @@ class Connection:
             # Another process may have done it while this one waited for the lock.
             self._check()
             version = self._scalar("PRAGMA user_version")
+            self.made = not version
             for number, _, sql in steps:
                 if number > version:
                     for statement in statements(sql):

@@ -24,7 +24,13 @@ from earnest.core.receipt import (
     verify,
 )
 from earnest.store import segments
+from earnest.store.receipts import CHECKPOINT_RECORDS
 from earnest.store.signing import check
+
+CHECKPOINT_S: Final = 600.0
+"""Seconds without a checkpoint that no writer lets pass while it writes: ten times what it keeps to, since it may be killed,
+and started again, before it has signed."""
+CHECKPOINT_MOST: Final = 10 * CHECKPOINT_RECORDS
 
 _checkpoint: Final = msgspec.json.Decoder(Checkpoint).decode
 
@@ -118,15 +124,19 @@ def events(folder: str, *, since: float = 0.0) -> Iterator[tuple[str, Event | Re
 def verify_all(
     folder: str, heads: Iterable[Checkpoint] = (), keys: Iterable[Mapping[str, str]] = ()
 ) -> list[Report]:
-    """Verify every chain in `folder`, and those that only `heads` know of. `heads` come from the store and
-    are believed; the checkpoints in the folder count if one of the public `keys` signed them."""
+    """Verify every chain in `folder`, and those that only `heads` know of. `heads` come from the store, and from the file that
+    holds it (`anchor`), and are believed; the checkpoints in the folder count if one of the public `keys` signed them."""
     noted = list(heads)
     public = list(keys)
     reports = []
     for writer in sorted({*segments.writers(folder), *(head.writer for head in noted)}):
         signed, findings = _signed(folder, writer, public)
         try:
-            report = verify(writer, segments.lines(folder, writer), [*noted, *signed])
+            lines = segments.lines(folder, writer)
+            report = verify(writer, lines, [*noted, *signed], every_s=CHECKPOINT_S, every=CHECKPOINT_MOST)
+            if nuls := segments.rest(folder, writer).count(0):
+                after = f"{nuls} NUL bytes stand after record {report.seq}, which nothing wrote that writes receipts"
+                findings.append(Finding("change", report.seq + 1, report.seq + 1, 0, after))
         except FileNotFoundError:
             report = verify(writer, [], noted)
         reports.append(msgspec.structs.replace(report, findings=(*report.findings, *findings)))

@@ -60,6 +60,17 @@ def lines(folder: str, writer: str) -> Iterator[bytes]:
                     yield data
 
 
+def rest(folder: str, writer: str) -> bytes:
+    """What stands after the last line feed of the last segment, 64 KiB of it at most."""
+    paths = segments(folder, writer)
+    if not paths:
+        return b""
+    with open(paths[-1], "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - _BLOCK))
+        return file.read(_BLOCK).rpartition(b"\n")[2]
+
+
 class Tail(msgspec.Struct, frozen=True):
     """The end of a segment: the last line that is one, its hash, and the size of the file up to there."""
 

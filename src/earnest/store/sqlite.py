@@ -243,6 +243,9 @@ class SqliteStore(Connection):
     def drop_endorsement(self, id: str) -> bool:
         return self.run("DELETE FROM endorsements WHERE id = ?", [id]).rowcount > 0
 
+    def drop_endorsements(self) -> int:
+        return self.run("DELETE FROM endorsements").rowcount
+
     # Names, configurations, policy, receipts
 
     def aliases(self, scope: str) -> list[Alias]:
