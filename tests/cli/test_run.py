@@ -176,3 +176,15 @@ def test_serve_prints_plain_lines_for_a_log(home, earnest_cmd):
     token = (home.earnest / "default" / "token").read_text().strip()
     assert lines[0] == "0 servers: none\n" and lines[2].startswith("ready: http://127.0.0.1:")
     assert token not in "".join([*lines, rest]) and rest == "The daemon has ended.\n" and process.returncode == 0
+
+
+def test_serve_tells_which_servers_cannot_be_started(home, earnest_cmd):
+    home.config.write_text('[servers.x]\ncommand = ["true"]\nenv = { A = "${env:NOBODY_SETS_THIS}" }\n')
+    process = subprocess.Popen([*earnest_cmd, "serve", "--port", "0"], env=home.env, stdout=subprocess.PIPE, text=True)
+    lines: list[str] = []
+    while not lines or not lines[-1].startswith("ready: "):
+        lines.append(process.stdout.readline())
+        assert lines[-1], lines
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert any(line.startswith("x cannot be started: E1007") and "NOBODY_SETS_THIS" in line for line in lines), lines

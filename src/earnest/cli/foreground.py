@@ -41,6 +41,8 @@ class Opened(msgspec.Struct, frozen=True):
     token_file: str
     started: bool
     servers: tuple[str, ...]
+    broken: dict[str, str] = {}
+    """Servers that cannot be started as things are, each with why."""
     lost: str = ""
     """What the store has lost, if no person has understood it yet."""
 
@@ -138,7 +140,8 @@ def open_listener(config: str, host: str | None, port: int | None) -> Opened:
             raise
     servers = [line["name"] for line in status["servers"]] + list(status["broken"])
     address, token_file, lost = heard["address"], heard["token_file"], status["store_lost"]
-    return Opened(path, named, instance(config), address, token_file, started, tuple(sorted(servers)), lost)
+    broken = dict(status["broken"])
+    return Opened(path, named, instance(config), address, token_file, started, tuple(sorted(servers)), broken, lost)
 
 
 def tell_lost(terminal: Terminal, opened: Opened) -> None:

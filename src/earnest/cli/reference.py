@@ -27,8 +27,8 @@ _INTRO: Final = """\
 
 `earnest --help` lists them; `earnest COMMAND --help` says what stands here.
 
-These options may stand anywhere before `--`: `--config PATH` (the configuration; each has its own daemon and
-store), `--json` (JSON on standard output, errors too), `--no-color`.
+`--no-color` may stand anywhere before `--`, and so may `--config PATH` (the configuration; each has its own daemon
+and store) and `--json` (JSON on standard output, errors too) with every command that lists them below.
 
 Exit codes: 0 fine; 1 findings, or a call that does not run; 2 usage or configuration; 3 a server or the daemon
 failed; 130 after Ctrl-C. Errors have codes: [errors.md](errors.md).

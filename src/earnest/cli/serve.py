@@ -28,12 +28,16 @@ def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Js
 
         def ready() -> None:
             if as_json:
-                facts = {"address": opened.address, "token_file": opened.token_file, "servers": list(opened.servers)}
+                facts: dict[str, Any] = {"address": opened.address, "token_file": opened.token_file}
+                facts["servers"] = list(opened.servers)
+                facts |= {"broken": opened.broken} if opened.broken else {}
                 facts |= {"store_lost": opened.lost} if opened.lost else {}
                 print_line({"ready": facts})
             else:
                 tell_lost(terminal, opened)
                 terminal.line(f"{len(opened.servers)} servers: {', '.join(opened.servers) or 'none'}")
+                for name, why in sorted(opened.broken.items()):
+                    terminal.line(f"{name} cannot be started: {why}", "bad")
                 terminal.line(f"the token is in {opened.token_file}")
                 terminal.line(f"ready: {opened.address}/mcp")
 
