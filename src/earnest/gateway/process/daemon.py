@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 
@@ -48,14 +49,17 @@ def main(argv: Sequence[str] | None = None, hooks: str = "") -> int:
         answers = getattr(import_module(module), name) if hooks else None
         return run(said.instance, said.config, said.named, folder, listener, lock, partial(build, hooks=answers))
     except EarnestError as e:
-        print(f"earnest: {e}", file=sys.stderr)
+        # Whoever waits is told first: the log may be on the disk that is full.
         report(listener, e.exit_code, str(e))
+        with suppress(OSError):
+            print(f"earnest: {e}", file=sys.stderr)
         return e.exit_code
     except Exception as e:
         import traceback
 
-        traceback.print_exc()
         report(listener, 3, f"E1506: the daemon cannot start: {type(e).__name__}: {e}\n  See {said.instance}/daemon.log")
+        with suppress(OSError):
+            traceback.print_exc()
         return 3
 
 
