@@ -148,6 +148,14 @@ def test_a_full_disk_and_a_clock_behind_the_receipts_are_problems(monkeypatch, t
     assert [line.state for line in checks._clock("9999-01-01T00:00:00.000Z")] == ["problem"]
 
 
+def test_a_home_that_cannot_be_written_is_a_problem_before_anything_was_made(monkeypatch, tmp_path):
+    place = checks.Place({}, "", str(tmp_path / "e.toml"), False, str(tmp_path / "not" / "yet" / "default"), str(tmp_path))
+    assert next(iter(checks.folders(place))).state == "ok"
+    monkeypatch.setattr(checks.os, "access", lambda path, mode: False)
+    told = next(iter(checks.folders(place)))
+    assert told.state == "problem" and str(tmp_path) in told.text and "EARNEST_HOME" in told.remedy
+
+
 def test_a_listener_for_other_machines_is_worth_a_note():
     settings = parse("/x/earnest.toml", b'[listen]\nhost = "0.0.0.0"\nport = 0\n', {})
     [line] = checks.listener(settings, None)

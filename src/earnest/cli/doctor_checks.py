@@ -125,7 +125,14 @@ def configuration(at: Place) -> tuple[Settings | None, list[Found]]:
 def folders(at: Place) -> Iterator[Found]:
     """The folder of the instance, the files in it, and the space around it."""
     if not os.path.isdir(at.instance):
-        yield Found("folders", "ok", f"{at.instance} is not there yet; the first start makes it")
+        above = at.instance
+        while not os.path.exists(above):
+            above = os.path.dirname(above)
+        if os.access(above, os.W_OK | os.X_OK):
+            yield Found("folders", "ok", f"{at.instance} is not there yet; the first start makes it")
+        else:
+            text = f"{at.instance} cannot be made: {above} cannot be written"
+            yield Found("folders", "problem", text, "Give yourself that right, or set EARNEST_HOME to a folder you can write.")
     else:
         try:
             os.close(paths.open_folder(at.instance, create=False))
