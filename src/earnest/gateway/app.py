@@ -26,7 +26,8 @@ from earnest.gateway.keys import HostKeys
 from earnest.gateway.loss import hold_store, tell_loss
 from earnest.gateway.ops import operations
 from earnest.gateway.process.application import DaemonContext, Op
-from earnest.gateway.process.handover import HookPeer, StdioPeer
+from earnest.gateway.process.handover import StdioPeer
+from earnest.gateway.process.hook_peer import HookPeer
 from earnest.gateway.process.peers import Process
 from earnest.gateway.recognise import Recogniser
 from earnest.gateway.records import Records

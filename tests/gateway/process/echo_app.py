@@ -113,6 +113,9 @@ class Echo:
             os._exit(9)
         if method == "broken":
             raise RuntimeError("broken on purpose")
+        if params.get("at_once"):
+            self.answer(peer, raw, id, method, params)
+            return
         delay = params.get("delay", 0)
         if delay == "never":
             return

@@ -155,3 +155,23 @@ def test_a_storm_of_kills_leaves_no_call_unanswered_and_none_done_twice(make_rig
     found = storm.storm(rig.shim, rig.kill_any, rig.done, kills=10, sockets=sockets, seed=7)
     assert (found.unanswered, found.twice, found.answered_undone) == (0, 0, 0), found
     assert found.kills == 10 and found.calls > 100
+
+
+DIES_AFTER_ANSWER = """                self._hand_on(line)
+                if b'"id": 5,' in line and not os.path.exists(os.environ["HOME"] + "/died"):
+                    open(os.environ["HOME"] + "/died", "x").close()
+                    os.kill(os.getpid(), 9)
+                if not self._in_hand"""
+
+
+@pytest.mark.parametrize("method", ["tools/call", "ping"])
+def test_what_was_answered_at_once_is_not_answered_again_by_the_next_daemon(rig, ask, talk, method):
+    """A refused call and a ping are answered while their line is in hand; a kill falls right after the answer has left."""
+    before = "                self._hand_on(line)\n                if not self._in_hand"
+    rig.changed("gateway/process", "handover.py", before, DIES_AFTER_ANSWER)
+    shim = rig.shim()
+    talk(shim, 1)
+    answered = talk(shim, 5, method, at_once=True)
+    assert answered["id"] == 5
+    rig.wait((rig.home / "died").exists)
+    assert talk(shim, 6)["id"] == 6, "not 5 once more"

@@ -11,7 +11,8 @@ from earnest.core.scrub import Scrubber
 
 if TYPE_CHECKING:
     from earnest.gateway.process.control import ControlPeer
-    from earnest.gateway.process.handover import HookPeer, StdioPeer
+    from earnest.gateway.process.handover import StdioPeer
+    from earnest.gateway.process.hook_peer import HookPeer
     from earnest.gateway.process.reap import Children
 
 Op = Callable[[dict[str, Any], "ControlPeer"], Awaitable[Any]]

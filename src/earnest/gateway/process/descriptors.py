@@ -254,11 +254,11 @@ class Writer:
                     break
                 continue
             self._queue.popleft()
+            if left is not None:
+                left()
             if self._torn:
                 self._torn = False
                 self._tearing(False)
-            if left is not None:
-                left()
         else:
             self._sink.unwait()
         if self._pressed and self.queued_bytes < LOW_BYTES:

@@ -1,5 +1,4 @@
-"""What the application sees of a client's shim: `StdioPeer` for a server's pipes, `HookPeer` for one
-question.
+"""What the application sees of a client's shim: `StdioPeer` for a server's pipes.
 
 A `StdioPeer` survives its daemon: a fresh one builds it again from the journal. Then each call that was in
 flight is answered with an error (it may or may not have taken effect, and is never sent again), the opening
@@ -18,7 +17,7 @@ import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.gateway.process.arrivals import Arrival
-from earnest.gateway.process.descriptors import Sink, Source, Writer, writer_to
+from earnest.gateway.process.descriptors import Sink, Source, Writer
 from earnest.gateway.process.journal import LINE_BYTES, Journal, Stage
 from earnest.gateway.process.link import ShimLink, caller
 
@@ -32,7 +31,6 @@ _REOPEN_S = 60.0
 HANGUP_S = 0.5
 LINGER_S = 5.0
 """Seconds that what was sent has to leave, once a client is ended."""
-_HOOK_BYTES = 16 << 20
 
 
 class _Envelope(msgspec.Struct):
@@ -97,6 +95,8 @@ class StdioPeer:
         self._held: set[str] = {"start"}
         self._own = b'"earnest-resume-%d"' % self.epoch
         self._opening_id = b""
+        self._in_hand = False
+        """A line was handed on that is in the input still."""
         self._eof = False
         self._skipping = False
         self._tail = b""
@@ -120,6 +120,7 @@ class StdioPeer:
             self._journal.stage = Stage.OPENING
             self._opening_id = id
         self._journal.begin(id)
+        self._taken()
 
     def ready(self) -> None:
         """Notes that the client's `notifications/initialized` was passed on."""
@@ -134,7 +135,24 @@ class StdioPeer:
         if answers == self._own:
             self._reopened(line)
             return
+        if self._in_hand and answers:
+            self._owe(answers)
         self._writer.send(line + b"\n", partial(self._left, answers))
+
+    def _owe(self, id: bytes) -> None:
+        """A line is answered while it is in hand and was never begun: begin it, so that it does not come once more."""
+        try:
+            self._journal.begin(id)
+        except EarnestError:
+            return  # no room for it: after a kill it is read, and answered, again
+        self._taken()
+
+    def _taken(self) -> None:
+        """The line in hand stands in the journal by its id; it leaves the input before its answer can leave, because an answer
+        that has left takes the id out."""
+        if self._in_hand:
+            self._in_hand = False
+            self._journal.consume()
 
     def forget(self, id: bytes) -> None:
         """A request that will have no answer (the client cancelled it) is owed none."""
@@ -279,7 +297,11 @@ class StdioPeer:
                 self._head = line[:512]
                 self._refuse_long(line)
             elif line.strip():
+                self._in_hand = True
                 self._hand_on(line)
+                if not self._in_hand:
+                    continue
+                self._in_hand = False
             if not self.closed:
                 journal.consume()
         self._maybe_end()
@@ -341,11 +363,11 @@ class StdioPeer:
         if self.closed:
             return
         journal = self._journal
-        journal.delivered()
         if id is not None:
-            journal.finish(id)
-            if id == self._opening_id and journal.stage is Stage.OPENING:
-                journal.stage = Stage.OPENED
+            journal.finish(id)  # first of all: until it is done, a kill gives the id an error after its answer
+        journal.delivered()
+        if id is not None and id == self._opening_id and journal.stage is Stage.OPENING:
+            journal.stage = Stage.OPENED
         if self._eof:
             self._maybe_end()
 
@@ -391,89 +413,6 @@ class StdioPeer:
             self.on_closed(text)
         except Exception:
             self._log.exception("closing failed")
-        self._on_end(self)
-
-
-class HookPeer:
-    """One question of a host's hook; `event` is all of its standard input."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        arrival: Arrival,
-        on_event: Callable[["HookPeer"], None],
-        on_end: Callable[["HookPeer"], None],
-    ) -> None:
-        """Raises `EarnestError` if the descriptors are not what a shim sends."""
-        if len(arrival.fds) != 3:
-            raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 3 were expected.")
-        self.who = caller(arrival)
-        self.event = b""
-        self.too_long = False
-        """The event was longer than is read; it counts as refused."""
-        self.on_closed: Callable[[str], None] = _unheard
-        self.closed = False
-        self._on_event = on_event
-        self._on_end = on_end
-        self._parts = bytearray()
-        self._space = memoryview(bytearray(1 << 16))
-        self._stderr = arrival.fds.pop()
-        self._stdout = arrival.fds.pop()
-        self._source = Source(loop, arrival.fds.pop(), self._pump)
-        self._loop = loop
-        self._writers: list[Writer] = []
-        self._link = ShimLink(loop, arrival.sock, partial(self._end, -1, "the host ended its hook"))
-
-    def start(self) -> None:
-        """Takes over and reads the event."""
-        self._link.take()
-        self._source.resume()
-
-    def _pump(self) -> None:
-        count = self._source.read_into(self._space)
-        if count is None:
-            return
-        self._parts += self._space[:count]
-        if len(self._parts) > _HOOK_BYTES:
-            self._source.pause()
-            self._parts.clear()
-            self.too_long = True
-            self._on_event(self)
-        elif count == 0:
-            self._source.pause()
-            self.event = bytes(self._parts)
-            self._on_event(self)
-
-    def finish(self, stdout: bytes, stderr: bytes, code: int) -> None:
-        """Answers: what goes to the hook's outputs, and its exit code."""
-        if self.closed or self._writers:
-            return
-        end = partial(self._end, code, "")
-        failed = partial(self._lost, code)
-        out, err = (writer_to(self._loop, fd, failed) for fd in (self._stdout, self._stderr))
-        self._writers = [out, err]
-        self._stdout = self._stderr = -1
-        self._loop.call_later(LINGER_S, end)
-        out.send(stdout, partial(err.send, stderr, end))
-
-    def _lost(self, code: int, text: str) -> None:
-        self._loop.call_soon(self._end, code, "")
-
-    def _end(self, code: int, text: str) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self._source.close()
-        for writer in self._writers:
-            writer.close()
-        for fd in (self._stdout, self._stderr):
-            if fd >= 0:
-                os.close(fd)
-        if code < 0:
-            self._link.drop()
-        else:
-            self._link.end(code, text)
-        self.on_closed(text)
         self._on_end(self)
 
 

@@ -9,8 +9,8 @@ Layout, all numbers 4 bytes in native order, each written by one store (a kill f
     1 MiB    input: bytes are read *into* this page, so there is no moment in which one is read and forgotten
 
 JSON lines hold no NUL, so the first NUL after the read position is the end of the input. Rules, each against
-a storm of kills: the id goes in, then the call goes out, then the line is taken from the input; an id comes
-out only when its answer has left; half-written is set before a write that may tear, and cleared after it.
+a storm of kills: the id goes in, then the line is taken from the input, then the call goes out; an id comes
+out only when its answer has left, and at once then; half-written is set before a write that may tear, and cleared after it.
 """
 
 import fcntl

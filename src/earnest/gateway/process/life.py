@@ -19,7 +19,8 @@ from earnest.gateway.process import control
 from earnest.gateway.process.application import Application, DaemonContext
 from earnest.gateway.process.arrivals import Arrival, Arrivals
 from earnest.gateway.process.control import ControlPeer
-from earnest.gateway.process.handover import LINGER_S, MAYBE, HookPeer, StdioPeer
+from earnest.gateway.process.handover import LINGER_S, MAYBE, StdioPeer
+from earnest.gateway.process.hook_peer import HookPeer
 from earnest.gateway.process.hosts import Hosts
 from earnest.gateway.process.logs import daemon_log
 from earnest.gateway.process.reap import Children
