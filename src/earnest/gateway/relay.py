@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
     from earnest.gateway.session import Session
 
-RECEIPT_META: Final = "dev.earnest/receipt"
 REFUSED: Final = -31001
 WAITING: Final = -31002
 UNAVAILABLE: Final = -31003
@@ -136,12 +135,7 @@ class Relay:
     def _chosen(self) -> bytes:
         """What the client chose in this call, as raw JSON: the arguments of a tool, else all of the params but `_meta`."""
         if self.method.kind in ("tool", "resolve"):
-            arguments = self.members.get("arguments", b"null")
-            if arguments == b"null":
-                return b"{}"
-            if arguments[:1] != b"{":
-                raise WireError(envelope.INVALID_PARAMS, "arguments must be an object")
-            return arguments
+            return calls.arguments(self.members)
         rest = {name: raw for name, raw in self.members.items() if name not in ("_meta", "inputResponses", "requestState")}
         return canonical.build(rest)
 

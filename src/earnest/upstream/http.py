@@ -35,7 +35,7 @@ from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.http_exchange import HttpExchange
 from earnest.upstream.http_quiet import Farewell, Quiet
 from earnest.upstream.http_stream import StandingStream
-from earnest.upstream.http_wire import WIDE, Redactor, Waiter, configured, parameters, session_id
+from earnest.upstream.http_wire import WIDE, Redactor, configured, parameters, session_id
 from earnest.upstream.legacy_sse import LegacySseLink
 from earnest.upstream.opening import (
     IN_LOG,
@@ -52,6 +52,7 @@ from earnest.upstream.opening import (
     own_meta,
     string,
 )
+from earnest.upstream.waiter import Waiter
 
 ACCEPT: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 _NO_LIMIT: Final = 1 << 62

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -10,8 +9,7 @@ from typing import Final
 from earnest import __version__
 from earnest.core.errors import EarnestError
 from earnest.net.message import fields
-from earnest.protocol.envelope import Limits, Message
-from earnest.upstream.base import Reply
+from earnest.protocol.envelope import Limits
 
 MESSAGE_LIMIT: Final = 24 * 1024 * 1024
 """Bytes of one message of a server; a longer one ends its request (E1226)."""
@@ -100,32 +98,6 @@ def status_error(name: str, status: int, excerpt: str) -> EarnestError:
             exit_code=3,
         )
     return EarnestError("E1231", f"server {name!r} answered with HTTP {status}", exit_code=3, said=excerpt)
-
-
-class Waiter:
-    """The handler behind a request that is awaited."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.future: asyncio.Future[Reply] = loop.create_future()
-        # Nobody may be waiting any more when an error comes; that is no defect to report.
-        self.future.add_done_callback(lambda future: future.cancelled() or future.exception())
-
-    def reply(self, reply: Reply) -> None:
-        if not self.future.done():
-            self.future.set_result(reply)
-
-    def message(self, message: Message) -> None:
-        pass
-
-    def request(self, message: Message) -> bool:
-        return False
-
-    def parted(self) -> None:
-        pass
-
-    def lost(self, error: EarnestError, sent: bool) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
 
 
 def parameters(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
