@@ -1,0 +1,1 @@
+"""Survey: what many servers say of their tools, recorded, counted and shown."""
