@@ -103,13 +103,18 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds, each with an error that names it (E17xx). `restarts` in a row before a server is given up;
-    the pause before one doubles from `restart_wait_s`."""
+    """Bounds, each with an error that names it (E17xx). `head_s`, `body_s`: seconds that a request's head, and
+    then its body, may take to arrive; `connections`, `sessions` over HTTP. `restarts` in a row before a server
+    is given up; the pause before one doubles from `restart_wait_s`."""
 
     body_bytes: int = 4 * 1024 * 1024
     depth: int = 128
     headers: int = 100
     header_bytes: int = 32 * 1024
+    head_s: float = 10.0
+    body_s: float = 30.0
+    connections: int = 1024
+    sessions: int = 8192
     in_flight_per_client: int = 64
     in_flight_per_server: int = 64
     call_timeout_s: float = 60.0
@@ -304,6 +309,10 @@ def limits(table: Table) -> Limits:
         depth=table.whole("depth", d.depth, least=8, most=1000),
         headers=table.whole("headers", d.headers, least=8, most=10_000),
         header_bytes=table.whole("header_bytes", d.header_bytes, least=1024),
+        head_s=table.number("head_s", d.head_s, least=0.1, most=3600),
+        body_s=table.number("body_s", d.body_s, least=0.1, most=3600),
+        connections=table.whole("connections", d.connections, least=1),
+        sessions=table.whole("sessions", d.sessions, least=2),
         in_flight_per_client=table.whole("in_flight_per_client", d.in_flight_per_client, least=1),
         in_flight_per_server=table.whole("in_flight_per_server", d.in_flight_per_server, least=1),
         call_timeout_s=table.number("call_timeout_s", d.call_timeout_s, least=0.001),

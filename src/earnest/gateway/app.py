@@ -349,6 +349,7 @@ class App:
                 hosts=frozenset(),
                 origins=frozenset(settings.origins),
                 limits=Limits(limits.body_bytes, limits.depth),
+                sessions=limits.sessions,
                 client_of=self._http_client,
                 recognise=self._recognise,
                 new_id=lambda: self.new_id("s"),
@@ -357,7 +358,14 @@ class App:
                 asyncio.get_running_loop(),
                 *wanted,
                 self.http.handle,
-                ServerLimits(body=limits.body_bytes, headers=limits.headers, header_bytes=limits.header_bytes),
+                ServerLimits(
+                    body=limits.body_bytes,
+                    headers=limits.headers,
+                    header_bytes=limits.header_bytes,
+                    head_s=limits.head_s,
+                    body_s=limits.body_s,
+                    connections=limits.connections,
+                ),
             )
             bound = self.listener.address
             self._host = wanted[0]

@@ -34,7 +34,6 @@ _PATH: Final = re.compile(r"/(?:s/(?P<server>[a-z0-9][a-z0-9_-]{0,63})/|v/(?P<vi
 SESSION_HEADER: Final = "Mcp-Session-Id"
 TOKEN_HEADER: Final = "X-Earnest-Token"
 """Carries the token of a client whose `Authorization` is meant for the server behind."""
-MAX_SESSIONS: Final = 4096
 IDLE_S: Final = 3600.0
 _RECOGNISED: Final = "recognised"
 _GONE: Final = Refusal(404, "this session is over; initialize again")
@@ -143,17 +142,19 @@ class HttpFront:
         hosts: frozenset[str],
         origins: frozenset[str],
         limits: Limits,
+        sessions: int,
         client_of: Callable[[str, Request], Client],
         recognise: Callable[[Request], Awaitable[None]],
         new_id: Callable[[], str],
     ) -> None:
-        """`tokens`: digest of each token to its client's name. `client_of`: who a named client on a connection is, once
-        `recognise` has looked at the connection."""
+        """`tokens`: digest of each token to its client's name. `sessions`: how many there may be. `client_of`: who a named
+        client on a connection is, once `recognise` has looked at the connection."""
         self._gateway = gateway
         self._tokens = tokens
         self.hosts = hosts
         self.origins = origins
         self._limits = limits
+        self._most = sessions
         self._client_of = client_of
         self._recognise = recognise
         self._new_id = new_id
@@ -364,10 +365,10 @@ class HttpFront:
         return {name: value for name in names if (value := request.header(name)) is not None}
 
     def _enter(self, client: Client, route: Route, *, modern: bool) -> _Entry:
-        if len(self._legacy) + len(self._modern) >= MAX_SESSIONS:
-            self.expire(0.0 if len(self._legacy) + len(self._modern) >= 2 * MAX_SESSIONS else IDLE_S / 60)
-            if len(self._legacy) + len(self._modern) >= 2 * MAX_SESSIONS:
-                raise EarnestError("E1705", f"too many sessions (limit {2 * MAX_SESSIONS})")
+        if len(self._legacy) + len(self._modern) >= self._most // 2:
+            self.expire(0.0 if len(self._legacy) + len(self._modern) >= self._most else IDLE_S / 60)
+            if len(self._legacy) + len(self._modern) >= self._most:
+                raise EarnestError("E1705", f"too many sessions ([limits] sessions = {self._most})")
         transport = _HttpTransport(Streams(self._gateway.loop.call_later))
         session = Session(self._gateway, client, route, transport, id=self._new_id(), modern=modern)
         session.over_http = True

@@ -117,7 +117,8 @@ class Connection(asyncio.Protocol):
         self._deadline = self._loop.time() + self._limits.head_s
         self._listener.connections.add(self)
         if len(self._listener.connections) > self._limits.connections:
-            self._refuse(Refusal(503, "too many connections", (("Retry-After", "1"),)))
+            many = f"too many connections ([limits] connections = {self._limits.connections})"
+            self._refuse(Refusal(503, many, (("Retry-After", "1"),)))
 
     def data_received(self, data: bytes) -> None:
         before = self._phase
