@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -251,6 +252,23 @@ def test_project_files_are_touched_only_when_asked_for_and_name_no_path_of_this_
     assert home.run(yes=True) == 0
     entry = json.loads(file.read_text())["mcpServers"]["a"]
     assert entry["command"] == "earnest" and entry["args"][:4] == ["stdio", "a", "--client", "claude-code"]
+
+
+def test_a_configuration_that_was_named_is_named_in_each_entry_but_those_that_others_share(home: Home) -> None:
+    named = str(home.root / "team" / "earnest.toml")
+    project = home.put("work/.cursor/mcp.json", '{"mcpServers":{"ours":{"command":"npx"}}}')
+    home.around = msgspec.structs.replace(home.around, project=str(home.root / "work")).with_config(
+        named, str(home.root / "i/c-1"), named=True
+    )
+    before = home.snapshot()
+    assert home.run(yes=True) == 0
+    assert f'["stdio", "files", "--client", "cursor", "--config", "{named}", "--", "npx"' in home.cursor.read_text()
+    assert f'"--config", "{named}"' in home.codex.read_text()
+    assert "earnest" not in project.read_text() and "path of this machine" in home.out.getvalue()
+    assert load(named, True, {}).path == named
+    assert home.run(undo=True, yes=True) == 0
+    after = home.snapshot()
+    assert all(after[path] == data for path, data in before.items())
 
 
 def test_windows_is_told_about_wsl(home: Home) -> None:

@@ -214,3 +214,16 @@ async def test_a_client_finds_a_server_that_was_written_into_the_file_after_the_
     client = await stdio_client([*earnest_cmd, "stdio", "books"], home.env)
     await client.open()
     assert [tool["name"] for tool in await client.list_all()] == ["read"]
+
+
+def test_explain_does_not_repeat_what_a_server_was_given_in_secret(home: Home, earnest: Run, scripted: Scripted) -> None:
+    token = "hunter2-hunter2"
+    for said in ("reads", f"reads with {token}"):
+        configure(home, books=(scripted({"tools": [{**READ, "description": said}]})[0], f'env = {{ MY_TOKEN = "{token}" }}'))
+        done = earnest("explain", "books/read", "--json")
+        assert done.code in (0, 1), done.err
+        shown = earnest("explain", "books/read").out
+        earnest("stop")
+    changes = json.loads(done.out)["pin_changes"]
+    assert any("[redacted]" in line for line in changes), done.out
+    assert "[redacted]" in shown and token not in done.out + shown

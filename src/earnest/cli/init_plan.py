@@ -131,6 +131,8 @@ def make_plan(around: Surroundings, clients: Sequence[Dialect], hooks: Hooks) ->
         why = entry.leave or _remote_reason(dialect, entry, hooks, listeners[dialect.name])
         if not why and entry.kind == "stdio" and not entry.wrapped and hooks.missing is not None:
             why = hooks.missing(entry)
+        if not why and entry.kind == "stdio" and not entry.wrapped and file.project and around.named:
+            why = f"others share this file, and {around.config} is a path of this machine; run init without naming one"
         if not why and entry.kind == "http" and not reachable and known.get(name) != ("url", entry.url):
             why = f'write include = ["{starting.SERVERS}"] into {around.config}, and make an empty {servers_path}'
         action = "wrapped" if entry.wrapped else "leave" if why else "wrap"
@@ -144,7 +146,8 @@ def make_plan(around: Surroundings, clients: Sequence[Dialect], hooks: Hooks) ->
             continue
         start = "earnest" if file.project else program
         try:
-            change = changes.wrapping(dialect, file, chosen[file.path], start, listeners[dialect.name])
+            config = around.config if around.named else ""
+            change = changes.wrapping(dialect, file, chosen[file.path], start, listeners[dialect.name], config)
         except EarnestError as error:
             errors.append(error)
             continue

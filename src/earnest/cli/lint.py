@@ -18,6 +18,7 @@ from earnest.cli.options import Config, Json
 from earnest.cli.probe import launch_of_target
 from earnest.config import identity as identities
 from earnest.core.errors import EarnestError
+from earnest.core.scrub import Scrubber, scrubbed
 from earnest.gateway.glance import Glance, glance
 from earnest.gateway.served import Launch
 from earnest.lint import baseline as baselines
@@ -123,9 +124,10 @@ def lint(
     )
     failing = _one_of("--fail-on", fail_on or settings.fail_on, SEVERITIES)
     chosen = [find(name) for name in profile or settings.profiles]
-    servers = servers_of(target or [], ctx.obj, config, timeout)
+    hidden = Scrubber()
+    servers = servers_of(target or [], ctx.obj, config, timeout, hidden)
     if fix:
-        return _fix(servers, evidence, lower, apply)
+        return _fix(servers, evidence, lower, apply, hidden)
     found: list[Finding] = [] if chosen and not only else examine(servers, selection)
     passed: list[tuple[str, str, stores.Verdict]] = []
     for one in chosen:
@@ -137,6 +139,8 @@ def lint(
         form = submissions.load(Path(submission))
         for server in servers:
             found += [f for f in submissions.check(server, form, submission) if selection.keeps(f)]
+    # A server may repeat in a description what it was given in secret.
+    found = [msgspec.structs.replace(one, message=hidden(one.message), fix=hidden(one.fix)) for one in found]
     if write_baseline:
         count = baselines.write(Path(write_baseline), found)
         output().line(f"{count} findings written to {write_baseline}")
@@ -152,10 +156,13 @@ def lint(
     return 1 if highest is not None and SEVERITIES.index(highest) >= SEVERITIES.index(failing) else 0
 
 
-def servers_of(targets: Sequence[str], behind: tuple[str, ...] | None, config: str, timeout: float) -> list[Server]:
-    """What the words of the call mean: recordings, folders, source, and servers to ask. Raises E1018, E1020, E12xx."""
+def servers_of(
+    targets: Sequence[str], behind: tuple[str, ...] | None, config: str, timeout: float, hidden: Scrubber
+) -> list[Server]:
+    """What the words of the call mean: recordings, folders, source, and servers to ask. `hidden` learns the secrets that those
+    are given. Raises E1018, E1020, E12xx."""
     if behind is not None:
-        return [_asked(list(targets), behind, config, timeout)]
+        return [_asked(list(targets), behind, config, timeout, hidden)]
     if not targets:
         raise EarnestError(
             "E1018", "say what to lint", "earnest lint tools.json, earnest lint src/, or earnest lint -- COMMAND …"
@@ -172,7 +179,7 @@ def servers_of(targets: Sequence[str], behind: tuple[str, ...] | None, config: s
         elif word.endswith((".json", ".jsonl", ".snap", ".py", ".ts")) or (os.sep in word and "://" not in word):
             raise EarnestError("E1019", f"{word}: there is no such file")
         else:
-            servers.append(_asked([word], None, config, timeout))
+            servers.append(_asked([word], None, config, timeout, hidden))
     return servers
 
 
@@ -193,8 +200,9 @@ def _folder(path: Path) -> list[Server]:
     return [found]
 
 
-def _asked(target: list[str], behind: tuple[str, ...] | None, config: str, timeout: float) -> Server:
+def _asked(target: list[str], behind: tuple[str, ...] | None, config: str, timeout: float, hidden: Scrubber) -> Server:
     name, launch, _ = launch_of_target(target, behind, config)
+    hidden.add(launch.secrets)
     return _server(name, asyncio.run(glance(name, launch, timeout)), launch)
 
 
@@ -217,7 +225,7 @@ def _server(name: str, seen: Glance, launch: Launch) -> Server:
     )
 
 
-def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool) -> int:
+def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool, hidden: Scrubber) -> int:
     """Prints a patch, then what no patch holds as JSON. Exit code 1 if anything is proposed."""
     seen = observed(Path(evidence)) if evidence else {}
     rest: list[dict[str, Any]] = []
@@ -232,7 +240,7 @@ def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool) -> 
                 output().line(f"changed {change.path}")
             else:
                 sys.stdout.write(change.patch())
-        rest += fixes.as_json(server.name, left)
+        rest += scrubbed(fixes.as_json(server.name, left), hidden)
     if rest:
         # Standard output may be on its way into `git apply`: what is no patch goes beside it.
         stream = sys.stderr if any(t.place and t.place.path.endswith(".py") for s in servers for t in s.tools) else sys.stdout

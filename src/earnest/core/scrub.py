@@ -17,7 +17,7 @@ import json
 import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 REDACTED: Final = "[redacted]"
 SHORTEST: Final = 6
@@ -64,6 +64,17 @@ class Scrubber:
                 count += 1
             end = max(end, stop)
         return "".join((*pieces, text[end:])), count
+
+
+def scrubbed(value: Any, scrub: Scrubber) -> Any:
+    """Lists and dicts of an answer with the secrets taken out of every text in them; names of members stay."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {name: scrubbed(inner, scrub) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrubbed(inner, scrub) for inner in value]
+    return value
 
 
 def forms(secret: str) -> Iterator[str]:

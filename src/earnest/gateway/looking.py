@@ -21,6 +21,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.flow import Causes, Key, names
 from earnest.core.hints import HINTS, effective, raw_from_wire
 from earnest.core.profile import NAMES, Profile, Trust
+from earnest.core.scrub import scrubbed
 from earnest.gateway.client import Client, Route
 from earnest.gateway.served import Served
 from earnest.gateway.session import Session
@@ -236,7 +237,7 @@ class Looking:
                 )
             )
             causes = app.conversations.causes(key)
-        return {
+        said = {
             **_told_judgement(judged),
             "mode": app.engine.policy.policy.mode.value,
             "profile": told_profile(judged.profile),
@@ -253,6 +254,7 @@ class Looking:
             "labels": list(names(judged.labels_before)),
             "causes": told_causes({bit: known for bit, known in causes.items() if bit & judged.labels_before}),
         }
+        return scrubbed(said, app.ctx.scrub)
 
     @contextmanager
     def _conversation(self, text: Any, peer: ControlPeer) -> Iterator[Key]:
@@ -289,6 +291,7 @@ class Looking:
         wanted = request.get("trust")
         before = self._decided(served, server, peer)
         after = before
+        scrub = self._app.ctx.scrub
         if wanted:
             trust = Trust(wanted)
             after = self._decided(served, server.supposing(trust, accepted=trust is not Trust.UNTRUSTED), peer)
@@ -297,7 +300,7 @@ class Looking:
                 **self._tool(tool),
                 "claimed": {hint: raw_from_wire(_annotations(tool.offered)).get(hint) for hint in HINTS},
                 "offered_pin": _offered_pin(tool),
-                "changes": pin.render(tool.difference) if tool.difference is not None else [],
+                "changes": scrubbed(pin.render(tool.difference), scrub) if tool.difference is not None else [],
                 "before": before[tool.name],
                 "after": after[tool.name],
             }
@@ -312,7 +315,7 @@ class Looking:
                 "environment": sorted(settings.env) if settings is not None else [],
                 "headers": sorted(settings.headers) if settings is not None else [],
             },
-            "instructions": server.instructions_pending or server.instructions,
+            "instructions": scrub(server.instructions_pending or server.instructions),
             "decided": {
                 trust.value: self._decided(served, server.supposing(trust, accepted=trust is not Trust.UNTRUSTED), peer)
                 for trust in Trust

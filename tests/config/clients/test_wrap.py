@@ -29,10 +29,10 @@ def file_of(dialect: Dialect, data: bytes) -> ClientFile:
     return parsed(dialect, "config.toml" if dialect.name == "codex" else "config.json", data)
 
 
-def wrap_all(dialect: Dialect, data: bytes) -> changes.Change:
+def wrap_all(dialect: Dialect, data: bytes, config: str = "") -> changes.Change:
     file = file_of(dialect, data)
     chosen = {e.where: f"s{i}" for i, e in enumerate(entries(dialect, file)) if not e.leave and not e.wrapped}
-    return changes.wrapping(dialect, file, chosen, PROGRAM, LISTENER)
+    return changes.wrapping(dialect, file, chosen, PROGRAM, LISTENER, config)
 
 
 def unwrap_all(dialect: Dialect, change: changes.Change, data: bytes | None = None) -> bytes:
@@ -91,6 +91,22 @@ def test_wrap_then_unwrap_is_byte_identical(dialect: Dialect, change: Callable[[
     if change is not json.dumps:
         assert all(comment in wrapped.after for comment in (b"// my servers", b"/* keep */", b"// yes"))
     assert unwrap_all(dialect, wrapped) == data
+
+
+@pytest.mark.parametrize("dialect", CLIENTS, ids=lambda d: d.name)
+def test_a_named_configuration_stands_in_the_entry_and_is_taken_out_with_it(dialect: Dialect) -> None:
+    data = (TOML_TEXT if dialect.name == "codex" else JSON_TEXT % container(dialect)).encode()
+    wrapped = wrap_all(dialect, data, "/srv/my team/earnest.toml")
+    first = next(entry for entry in entries(dialect, file_of(dialect, wrapped.after)))
+    assert first.args[:6] == ("stdio", "s0", "--client", dialect.name, "--config", "/srv/my team/earnest.toml")
+    assert first.wrapped == "s0" and first.argv[0] == "npx" and first.argv[-1] != "--"
+    assert unwrap_all(dialect, wrapped) == data
+
+
+def test_a_configuration_whose_path_the_client_would_resolve_is_refused() -> None:
+    with pytest.raises(EarnestError) as error:
+        wrap_all(client("cursor"), b'{"mcpServers":{"a":{"command":"x"}}}', "/srv/${env:USER}/earnest.toml")
+    assert error.value.code == "E1014" and "${env:USER}" in error.value.message
 
 
 TOML_TEXT = """# mine

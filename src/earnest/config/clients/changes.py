@@ -61,9 +61,10 @@ def wrapping(
     chosen: Mapping[tuple[str, ...], str],
     program: str,
     listener: Listener | None,
+    config: str = "",
 ) -> Change:
-    """The change that wraps the chosen entries (`where` to name). Raises E1014 where it could not be undone
-    exactly."""
+    """The change that wraps the chosen entries (`where` to name); `config`: a configuration that a person named. Raises E1014
+    where it could not be undone exactly."""
     edits: list[Edit] = []
     originals: list[Original] = []
     forward: dict[str, tuple[str, ...]] = {}
@@ -72,7 +73,7 @@ def wrapping(
         name = chosen.get(entry.where)
         if name is None:
             continue
-        wrapped = wrap(dialect, entry, name, program, listener)
+        wrapped = wrap(dialect, entry, name, program, listener, config)
         edits += wrapped.edits
         names.append((entry, name))
         if wrapped.original is not None:

@@ -101,11 +101,20 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def argv(self) -> tuple[str, ...]:
         """The command a client starts, without earnest where it is wrapped."""
-        return self.args[5:] if self.wrapped and self.command else (self.command, *self.args)
+        return self.args[own_words(self.args) - 1 :] if self.wrapped and self.command else (self.command, *self.args)
 
 
-_WRAPPED: Final = 6
+_PLAIN: Final = 6
 """`stdio NAME --client CLIENT --` and the original command."""
+
+
+def own_words(args: tuple[str, ...]) -> int:
+    """How many of the arguments are what wrapping put there, the original command among them: `stdio NAME --client CLIENT
+    [--config PATH] -- COMMAND`; 0 where they are in no form that wrapping writes."""
+    if args[:1] != ("stdio",) or args[2:3] != ("--client",):
+        return 0
+    words = _PLAIN + 2 * (args[4:5] == ("--config",))
+    return words if len(args) >= words and args[words - 2] == "--" else 0
 
 
 def find(dialect: Dialect, home: str, env: Mapping[str, str], platform: str, project: str = "") -> list[str]:
@@ -196,8 +205,7 @@ def _flag(node: Node, key: str) -> object:
 def _wrapped_name(entry: Entry) -> str:
     args = entry.args
     if os.path.basename(entry.command) == "earnest" and args[:1] == ("stdio",) and len(args) > 1:
-        whole = len(args) >= _WRAPPED and args[2] == "--client" and args[4] == "--"
-        return args[1] if whole else ""
+        return args[1] if own_words(args) else ""
     found = re.fullmatch(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d+/s/([a-z0-9][a-z0-9_-]*)/mcp", entry.url)
     return found[1] if found else ""
 

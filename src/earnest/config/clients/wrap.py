@@ -1,6 +1,6 @@
 """Putting earnest before a server, and taking it away again, as edits of byte ranges.
 
-Theory. Wrapping a local server changes its command and puts six words before its arguments, the last of
+Theory. Wrapping a local server changes its command and puts a few words before its arguments, the last of
 them the original command in the very spelling it had; so a wrapped entry holds all that is needed to unwrap
 it, and unwrapping works after other edits, after a client has rewritten the file, and without any record.
 Exactness rests on two spellings: words put into a list that was there are separated by `, `, a list that
@@ -20,14 +20,12 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from earnest.config.clients.dialect import ClientFile, Dialect, Entry
+from earnest.config.clients.dialect import ClientFile, Dialect, Entry, own_words
 from earnest.config.document import Edit, Member, Node
 from earnest.core.errors import EarnestError
 
 TOKEN_HEADER: Final = "X-Earnest-Token"
 """Carries the listener's token where `Authorization` is the server's own."""
-
-_WORDS: Final = 6
 
 
 class Original(msgspec.Struct, frozen=True):
@@ -57,12 +55,14 @@ class Wrapping(msgspec.Struct, frozen=True):
     forward_headers: tuple[str, ...] = ()
 
 
-def wrap(dialect: Dialect, entry: Entry, name: str, program: str, listener: Listener | None = None) -> Wrapping:
+def wrap(
+    dialect: Dialect, entry: Entry, name: str, program: str, listener: Listener | None = None, config: str = ""
+) -> Wrapping:
     """The edits that put earnest before one server.
 
-    `name`: what earnest calls it; `program`: the path or name of earnest to write. Raises E1014 where the
-    entry is not to be touched (`entry.leave`), is wrapped already, or offers no range that can be edited
-    safely.
+    `name`: what earnest calls it; `program`: the path or name of earnest to write; `config`: the configuration that a person
+    named, empty for the usual one. Raises E1014 where the entry is not to be touched (`entry.leave`), is wrapped already, or
+    offers no range that can be edited safely.
     """
     if entry.leave or entry.wrapped:
         _refuse(entry, entry.leave or "it is wrapped already")
@@ -71,7 +71,9 @@ def wrap(dialect: Dialect, entry: Entry, name: str, program: str, listener: List
             _refuse(entry, "earnest's listener has no address yet")
         return _wrap_remote(dialect, entry, name, listener)
     command = _member(entry, "command")
-    words = [_text(word) for word in ("stdio", name, "--client", dialect.name, "--")]
+    if held := dialect.variables(config):
+        _refuse(entry, f"the path of the configuration holds {', '.join(held)}, which the client would resolve")
+    words = [_text(word) for word in ("stdio", name, "--client", dialect.name, *(("--config", config) if config else ()), "--")]
     words.append(_raw(entry.file, command.node))
     edits = [Edit(command.node.start, command.node.end, _text(program))]
     args = entry.node.get("args")
@@ -94,13 +96,13 @@ def unwrap(entry: Entry, original: Original | None = None) -> tuple[Edit, ...]:
             _refuse(entry, "nothing remembers its address; the backups do")
         return _unwrap_remote(entry, original)
     command, args = _member(entry, "command"), _member(entry, "args")
-    items = args.node.items
-    edits = [Edit(command.node.start, command.node.end, _raw(entry.file, items[_WORDS - 1]))]
-    own = b"[" + b",".join(_raw(entry.file, item) for item in items[:_WORDS]) + b"]"
-    if len(items) == _WORDS and _raw(entry.file, args.node) == own and _stands_before(entry, args, command):
+    items, count = args.node.items, own_words(entry.args)
+    edits = [Edit(command.node.start, command.node.end, _raw(entry.file, items[count - 1]))]
+    own = b"[" + b",".join(_raw(entry.file, item) for item in items[:count]) + b"]"
+    if len(items) == count and _raw(entry.file, args.node) == own and _stands_before(entry, args, command):
         edits.append(Edit(args.start, command.start, b""))
-    elif len(items) > _WORDS:
-        edits.append(Edit(items[0].start, items[_WORDS].start, b""))
+    elif len(items) > count:
+        edits.append(Edit(items[0].start, items[count].start, b""))
     else:
         edits.append(Edit(items[0].start, items[-1].end, b""))
     return tuple(edits)
