@@ -28,7 +28,11 @@ socket. `start`: a program. `refused`: something the box stops (a write outside,
 
 
 class Folder(msgspec.Struct, frozen=True):
-    """A folder inside the box. `source` is a path of this machine, or None for an empty one."""
+    """A folder inside the box. `source` is a path of this machine, or None for an empty one; a single file, too.
+
+    Not every tier can show a folder at another place. So that each can follow a plan, let `target` of a `copy` be a path that
+    does not exist on this machine and that its user may make (below a fresh temporary folder), and of `read` and `write` be
+    `source` itself."""
 
     target: str
     source: str | None = None
@@ -45,6 +49,19 @@ class Limits(msgspec.Struct, frozen=True):
     disk: int = 512 << 20
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """What the fake internet answers to some requests (`pretend`). `host` and `path` are globs: `*` is anything within one label
+    or segment, `**` anything; an empty `method` is any. The first of a plan that fits is given; where several have the same
+    host, method and path they are given in turn, the last again and again."""
+
+    host: str
+    path: str
+    method: str = ""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What runs in a box. `env` is the whole environment; `home` and `cwd` are paths inside. The person's home, keys, cloud and
     SSH folders are not there unless a folder of the plan is one. Later `folders` lie over earlier ones."""
@@ -56,6 +73,8 @@ class Plan(msgspec.Struct, frozen=True):
     folders: tuple[Folder, ...] = ()
     reach: Reach = "none"
     hosts: tuple[str, ...] = ()
+    """`name`, `*.name` or an address, with `:port` where it is neither 80 nor 443."""
+    answers: tuple[Answer, ...] = ()
     limits: Limits = Limits()
     watch: bool = False
     """Whether `look` and `events` are wanted; without, a box costs less."""
@@ -75,7 +94,8 @@ class Sight(msgspec.Struct, frozen=True):
 
 class File(msgspec.Struct, frozen=True):
     """What stands at one path: `kind` is file, folder, link or other; `digest` is SHA-256 of a file's bytes in hex (empty for
-    what is no file); the rest as the box's file system gives it."""
+    what is no file); the rest as the box's file system gives it, but for folders: their size and time are 0, since these
+    change with what lies in them, which is told by itself."""
 
     kind: Literal["file", "folder", "link", "other"]
     size: int
@@ -94,7 +114,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Every path of a box that was written to or opened for writing since it began, at one moment."""
+    """Every path of a box that was written to or opened for writing since it began, at one moment. Not what lies in folders of
+    the plan with `write`: those are the machine's."""
 
     entries: Mapping[str, Entry]
 
@@ -130,7 +151,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Box(Protocol):
-    """One command in its box. Not started by itself: start `argv` with `env`."""
+    """One command in its box. Not started by itself: start `argv` with `env`, once, in any folder."""
 
     tier: str
     sight: Sight
