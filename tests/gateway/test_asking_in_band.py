@@ -11,6 +11,9 @@ from earnest.core.errors import EarnestError
 from gateway.harness import Arrived, Bench, Call, Json, ScriptedClient, ScriptedServer, bench, reads, settle, tool
 
 PERSON = '[clients.c]\nasks = "person"\n'
+_ANSWERS_MAY = '[[policy.rule]]\nname = "answers"\nwhen = "tool.name.startsWith(\'answer to\')"\n'
+ANSWERS = PERSON + _ANSWERS_MAY + 'then = "allow"\nflow = "accept"\n'
+"""What answers a server's own question may go; whether the call may is what these tests are about."""
 QUICK = PERSON + "[asking]\nhold_s = 0.05\n"
 KEY = "dev.earnest/approval"
 FORM: Json = {"elicitation": {"form": {}}}
@@ -306,7 +309,7 @@ async def test_an_approved_call_whose_server_asks_for_input_goes_on_without_a_se
 ) -> None:
     s = server(modern=True)
     s.on_call = asks_once
-    async with bench(tmp_path, monkeypatch, s, text=PERSON) as b:
+    async with bench(tmp_path, monkeypatch, s, text=ANSWERS) as b:
         client = await b.client(modern=True, capabilities=FORM)
         result = await approved_to_input(b, client)
         b.clock.advance(5)
@@ -319,7 +322,7 @@ async def test_an_approved_call_whose_server_asks_for_input_goes_on_without_a_se
 async def test_an_approved_call_goes_on_once_from_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s = server(modern=True)
     s.on_call = asks_once
-    async with bench(tmp_path, monkeypatch, s, text=PERSON) as b:
+    async with bench(tmp_path, monkeypatch, s, text=ANSWERS) as b:
         client = await b.client(modern=True, capabilities=FORM)
         result = await approved_to_input(b, client)
         for turn in range(3):
@@ -342,7 +345,7 @@ async def test_labels_that_moved_ask_again_and_the_servers_state_and_answers_sti
             ("read", "read_only = true\nreads_private = true"),
         )
     )
-    async with bench(tmp_path, monkeypatch, s, text=PERSON + quiet) as b:
+    async with bench(tmp_path, monkeypatch, s, text=ANSWERS + quiet) as b:
         client = await b.client(modern=True, capabilities=FORM)
         result = await approved_to_input(b, client)
         assert await client.call("read").said() == "mail"
@@ -355,7 +358,7 @@ async def test_labels_that_moved_ask_again_and_the_servers_state_and_answers_sti
 async def test_a_state_of_an_approved_call_fits_no_other_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     s = server(modern=True)
     s.on_call = asks_once
-    async with bench(tmp_path, monkeypatch, s, text=PERSON) as b:
+    async with bench(tmp_path, monkeypatch, s, text=ANSWERS) as b:
         client = await b.client(modern=True, capabilities=FORM)
         result = await approved_to_input(b, client)
         other = await b.client(modern=True, capabilities=FORM, process="2")

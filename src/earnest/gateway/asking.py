@@ -200,6 +200,19 @@ class Asking:
         self.approvals.decide(known.id, yes, channel="in-band", valid_s=valid, by=relay.session.client.name)
         self._decided(relay, lock, yes, known.id)
 
+    def holds(self, raw: bytes) -> bool:
+        """Whether a raw request state is one that was sealed for an ask, whomever it fits."""
+        text = _text(raw)
+        plain = self._gateway.seal.open(text) if text is not None else None
+        return plain is not None and forms.read_state(plain) is not None
+
+    def kept_answers(self, relay: Relay) -> dict[str, bytes]:
+        """The answers to the server's own questions that earnest's state in this retry holds, whomever it fits."""
+        text = _text(relay.members.get("requestState", b""))
+        plain = self._gateway.seal.open(text) if text is not None else None
+        state = forms.read_state(plain) if plain is not None else None
+        return canonical.members(state.responses.encode()) if state is not None and state.responses else {}
+
     def own_state(self, relay: Relay) -> forms.State | None:
         """The state that earnest sealed into this retry, if all it is bound to still holds.
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
+from earnest.gateway.answers import Answers
 from earnest.gateway.asking import Asking
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.client import Client
@@ -25,7 +26,10 @@ from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
 from earnest.gateway.server_requests import ServerRequests
 from earnest.gateway.session import Session
+from earnest.gateway.suspended import Suspended
+from earnest.gateway.tracks import ORDINARY_S, Layer
 from earnest.gateway.views import Views
+from earnest.net.tracks import Ground
 from earnest.pdp.approvals import Approvals
 from earnest.pdp.catalog import Tool
 from earnest.pdp.engine import Engine
@@ -83,14 +87,19 @@ class Gateway:
         self.asking = Asking(self, approvals)
         self.server_requests = ServerRequests(self)
         self.rounds = Rounds()
+        self.answers = Answers()
+        self.suspended = Suspended(self)
         self.names = Names()
         self.sessions: set[Session] = set()
         self.relays: dict[Relay, str] = {}
         """Calls under way, each with what its client's calls are counted under."""
         self.on_asked: set[Callable[[Approval], None]] = set()
         self._connect = connect
-        self._by_client: dict[str, int] = {}
-        self._by_server: dict[str, int] = {}
+        self.by_client: dict[str, int] = {}
+        self.by_server: dict[str, int] = {}
+        """Calls under way, counted by client and by server."""
+        self.layer: Layer | None = None
+        """Where calls go along tracks, if they can."""
         self._queue: list[Relay] = []
         self._flushing = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -113,6 +122,8 @@ class Gateway:
         if self._ticker is not None:
             self._ticker.cancel()
         ending = EarnestError("E1508", "the gateway is ending")
+        if self.layer is not None:
+            self.layer.close()
         for relay in list(self.relays):
             # Clients hear it now, because nobody could tell them later; what a person was asked stays asked.
             relay.interrupted(ending)
@@ -128,7 +139,7 @@ class Gateway:
     @property
     def busy(self) -> bool:
         """Whether something is under way."""
-        return bool(self.relays or self.asking.held)
+        return bool(self.relays or self.asking.held or (self.layer is not None and self.layer.busy))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a task that the gateway keeps, and whose failure is told."""
@@ -149,6 +160,9 @@ class Gateway:
     def _tick(self) -> None:
         self._ticker = self.loop.call_later(TICK_S, self._tick)
         now = self.now()
+        if self.layer is not None:
+            self.layer.settle(ORDINARY_S)
+        self.suspended.expire(now)
         for relay in [r for r in self.relays if r.state == "sent" and (now >= r.deadline or now >= r.hard_deadline)]:
             relay.timed_out()
         self.asking.approvals.expire()
@@ -217,6 +231,11 @@ class Gateway:
         if link is None or link not in self._listed_at or link in self._stale or link in self._renewing:
             return None
         return link
+
+    def link_grounds(self, session: Session, served: Served, link: Link) -> list[Ground]:
+        """What it stands on that `ready` gives this link (`net.tracks`)."""
+        of_lists: list[Ground] = [("lacks", unready, link, None) for unready in (self._stale, self._renewing)]
+        return [*of_lists, self.links.grounds(self.owner_of(session, served), link)]
 
     async def prepare(self, session: Session, served: Served, *, refresh: bool = False) -> Link:
         """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. Raises
@@ -355,22 +374,30 @@ class Gateway:
     def enter(self, relay: Relay) -> EarnestError | None:
         """Count a call in; the limit it would break, if any."""
         limits = self.settings.limits
-        # A client's calls are counted under its name at its process: many clients go by one name.
-        client = f"{relay.session.client.name} {relay.session.client.key[-1]}"
+        client = self.counted_as(relay)
         server = relay.served.name if relay.served is not None else ""
-        if self._by_client.get(client, 0) >= limits.in_flight_per_client:
+        if self.by_client.get(client, 0) >= limits.in_flight_per_client:
             return EarnestError(
                 "E1703", f"too many calls in flight ([limits] in_flight_per_client = {limits.in_flight_per_client})"
             )
-        if self._by_server.get(server, 0) >= limits.in_flight_per_server:
+        if self.by_server.get(server, 0) >= limits.in_flight_per_server:
             return EarnestError(
                 "E1704", f"too many calls in flight ([limits] in_flight_per_server = {limits.in_flight_per_server})"
             )
-        self._by_client[client] = self._by_client.get(client, 0) + 1
-        self._by_server[server] = self._by_server.get(server, 0) + 1
+        self.by_client[client] = self.by_client.get(client, 0) + 1
+        self.by_server[server] = self.by_server.get(server, 0) + 1
         relay.session.relays[relay.kept] = relay
         self.relays[relay] = client
         return None
+
+    def counted_as(self, relay: Relay) -> str:
+        """What a client's calls are counted under: its name at its process, because many clients go by one name."""
+        return f"{relay.session.client.name} {relay.session.client.key[-1]}"
+
+    def take_over(self, relay: Relay) -> None:
+        """A call that was counted in along a track."""
+        relay.session.relays[relay.kept] = relay
+        self.relays[relay] = self.counted_as(relay)
 
     def leave(self, relay: Relay) -> None:
         """Count a call out."""
@@ -379,8 +406,8 @@ class Gateway:
             return
         relay.session.relays.pop(relay.kept, None)
         for counts, name in (
-            (self._by_client, client),
-            (self._by_server, relay.served.name if relay.served is not None else ""),
+            (self.by_client, client),
+            (self.by_server, relay.served.name if relay.served is not None else ""),
         ):
             left = counts.get(name, 1) - 1
             if left:
@@ -401,15 +428,21 @@ class Gateway:
 
     def _flush(self) -> None:
         self._flushing = False
+        if self.layer is not None:
+            self.layer.count()
         queue, self._queue = self._queue, []
         try:
             self.records.flush()
         except EarnestError as error:
             self.log(str(error))
+            if self.layer is not None:
+                queue += self.layer.recall()
             for relay in queue:
                 if not relay.done:
                     relay.unavailable(error)
             return
+        if self.layer is not None:
+            queue += self.layer.depart()
         for relay in queue:
             relay.send()
 

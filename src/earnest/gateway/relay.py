@@ -45,10 +45,10 @@ class Relay:
     """One call of one client. The handler of its exchange with the server (see `ExchangeHandler`)."""
 
     __slots__ = (
-        "_exchange", "_link", "answered_form", "arguments", "asked", "continues", "deadline", "done", "forward", "gateway",
-        "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet", "params",
-        "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool", "upstream_answers",
-        "upstream_state",
+        "_exchange", "_link", "answered_form", "answers_judged", "arguments", "asked", "continues", "deadline", "done",
+        "forward", "gateway", "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet",
+        "params", "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool",
+        "upstream_answers", "upstream_state",
     )  # fmt: skip
 
     def __init__(
@@ -95,12 +95,19 @@ class Relay:
         """The server's own request state, raw, that earnest's carried."""
         self.upstream_answers = b""
         """The answers to that server's own questions, raw, that earnest's state carried."""
+        self.answers_judged = False
+        """The answers that this request brings for its server were looked at (see `answers`)."""
         self.rounds = 0
         """How often its server asked for input (see `rounds`)."""
         self.deadline = 0.0
         self.hard_deadline = 0.0
         self._link: Link | None = None
         self._exchange: Exchange | None = None
+
+    @property
+    def link(self) -> Link | None:
+        """The link it goes out on, once that is known."""
+        return self._link
 
     # begun
 
@@ -146,6 +153,9 @@ class Relay:
         self._link = link
         try:
             self._judge()
+        except WireError as error:
+            raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
+            self.finish(raw, "refused", error.message, status=error.http_status)
         except EarnestError as error:
             if not self.done:
                 self.unavailable(error)
@@ -171,6 +181,8 @@ class Relay:
             self._check_headers()
             if self.done:
                 return
+        if self._brings_answers() and self._link is not None and self.gateway.answers.begin(self, self._link):
+            return  # they are judged first
         judgement = self.judgement = self.gateway.engine.judge(self.question())
         if "requestState" in self.members:
             self.gateway.asking.own_state(self)
@@ -189,6 +201,10 @@ class Relay:
             self.refuse("denied", asking.denied(judgement.id, self.session.modern), DENIED_TEXT)
         else:
             self.release()
+
+    def _brings_answers(self) -> bool:
+        brought = "inputResponses" in self.members or "requestState" in self.members
+        return brought and self.session.modern and not self.answers_judged
 
     def _check_headers(self) -> None:
         """`Mcp-*` of the request against its body, with the headers that the tool's schema declares (MCP 2026-07-28)."""
@@ -226,9 +242,9 @@ class Relay:
     def _key(self) -> Key:
         """The narrowest key that is known for this call: a hook may have announced it for one session of the host."""
         key = self.session.key_for(self.meta)
-        if self.method.kind != "tool" or key != self.session.client.key or self.session.route.kind != "server":
+        if self.method.kind != "tool" or key != self.session.client.key or self.served is None:
             return key
-        return self.gateway.engine.handoff.owner(key, self.session.route.name, self.subject, self.arguments)
+        return self.gateway.engine.handoff.owner(key, self.served.name, self.subject, self.arguments)
 
     def _hides(self, tool: Tool) -> str:
         assert self.served is not None
@@ -242,6 +258,12 @@ class Relay:
         judgement = self.judgement
         assert judgement is not None
         self.gateway.records.decided(judgement, "allow")
+        self.admit()
+
+    def admit(self) -> None:
+        """The decision is on record."""
+        judgement = self.judgement
+        assert judgement is not None
         try:
             self.gateway.engine.admit(judgement)
         except EarnestError as error:
@@ -272,6 +294,16 @@ class Relay:
             return
         named = self.subject if self.method.mcp_name else ""
         self._exchange = link.call(self.method.name, params, self, id=id, headers=fields, named=named)
+
+    def sent_before(self, link: Link, exchange: Exchange | None, elapsed: float) -> None:
+        """It was judged, and sent if there is an exchange, along a track (`tracks`): from here on it is a call like others.
+        `elapsed`: seconds since it was judged."""
+        assert self.served is not None
+        self._link, self._exchange = link, exchange
+        self.state = "sent" if exchange is not None else "queued"
+        began = self.gateway.now() - elapsed
+        self.deadline = began + self.served.timeout
+        self.hard_deadline = began + max(self.gateway.settings.limits.call_hard_timeout_s, self.served.timeout)
 
     # what the server says (ExchangeHandler)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
-from earnest.gateway.server_requests import AnswerRelay, plain_no
-from earnest.protocol import asking, calls, methods
+from earnest.gateway.answers import Gathering
+from earnest.protocol import calls, methods
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
 
@@ -62,68 +62,27 @@ def _read(call: Relay, raw: bytes) -> dict[str, tuple[Method, bytes]] | None:
     return wanted if len(wanted) <= MOST_QUESTIONS else None
 
 
-class Round:
+class Round(Gathering):
     """The questions of one `input_required`, until all are answered or one is refused."""
 
     def __init__(self, call: Relay, link: Link, wanted: dict[str, tuple[Method, bytes]], state: bytes) -> None:
-        self._call = call
-        self._link = link
-        self._wanted = wanted
+        super().__init__(call, link, len(wanted))
+        self._questions = wanted
         self._state = state
-        self._given: dict[str, bytes] = {}
-        self._over = False
 
     def start(self) -> None:
         """Put the questions to the client."""
-        for key, (row, params) in self._wanted.items():
-            self._call.session.ask_client(row.name, params, self._call.outlet, partial(self._answered, key, row))
-        if not self._wanted:
-            self._call.again(b"{}", self._state)
+        for key, (row, params) in self._questions.items():
+            self.call.session.ask_client(row.name, params, self.call.outlet, partial(self._answered, key, row))
+        if not self._questions:
+            self.complete({})
 
     def _answered(self, key: str, row: Method, answer: Message) -> None:
-        call = self._call
-        if call.done or self._over:
-            return
         if answer.error:
             # What a client says in an error was judged by nobody, so only that it is one counts.
             self.refused("the client could not answer what the server asked")
-        elif (no := plain_no(answer.result)) is not None:
-            self.given(key, no)
         else:
-            InputRelay(self, call, row, answer, key).start(self._link)
+            self.judge(key, row, answer.result)
 
-    def given(self, key: str, raw: bytes) -> None:
-        """One answer that may go to the server."""
-        self._given[key] = raw
-        if not self._over and len(self._given) == len(self._wanted):
-            self._over = True
-            self._call.again(canonical.build(self._given), self._state)
-
-    def refused(self, text: str) -> None:
-        """One question will have no answer, so the call cannot go on."""
-        if not self._over:
-            self._over = True
-            call = self._call
-            if not call.done:
-                receipt = call.judgement.id if call.judgement is not None else ""
-                call.refuse("declined", asking.failed(text, receipt, call.session.modern), text)
-
-
-class InputRelay(AnswerRelay):
-    """One answer of the client on its way into a round."""
-
-    __slots__ = ("_asked", "_round")
-
-    def __init__(self, round: Round, call: Relay, row: Method, answer: Message, key: str) -> None:
-        super().__init__(call.gateway, call.session, call, row, answer, b"%b %b" % (call.kept, calls.string(key)))
-        self._round = round
-        self._asked = key
-
-    def send(self) -> None:
-        if not self.done:
-            self._end("ok", "", b"")
-            self._round.given(self._asked, self.reply_raw)
-
-    def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
-        self._end(outcome, detail, b"")
-        self._round.refused("an answer to what the server asked was not allowed" if outcome == "denied" else text)
+    def complete(self, given: dict[str, bytes]) -> None:
+        self.call.again(canonical.build(given), self._state)

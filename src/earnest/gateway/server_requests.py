@@ -64,6 +64,13 @@ class AnswerRelay(Relay):
         self.session.relays[self.kept] = self
         self.judge(link)
 
+    def release(self) -> None:
+        """Allowed. Nothing comes back to an answer but through its call, so it sets no labels of its own."""
+        assert self.judgement is not None
+        self.gateway.records.decided(self.judgement, "allow")
+        self.state = "queued"
+        self.gateway.queue(self)
+
     def send(self) -> None:
         link = self._link
         if self.done or link is None:

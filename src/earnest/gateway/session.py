@@ -137,6 +137,10 @@ class Session:
                 fields.check(method, params, self.version, None, message.id)
         if self._answer_itself(message, method, outlet, kept):
             return
+        if "requestState" in params and self.modern:
+            resume = self.gateway.suspended.resume
+            if resume(self, message, method, outlet, fields, kept, params, meta.members):
+                return
         if self.route.kind == "server":
             Relay(self.gateway, self, message, method, outlet, fields, kept, params, meta.members).begin()
         else:
@@ -322,8 +326,9 @@ class Session:
 
     @property
     def _carries(self) -> bridge.Carries:
-        """What is carried to a server of the other era: a legacy client can be asked inside its call, a modern one not."""
-        return bridge.Carries(asking=not self.modern, logging=not self.modern)
+        """What is carried to a server of the other era: its questions too, inside a legacy client's call or as a modern one's
+        result."""
+        return bridge.Carries(asking=True, logging=True)
 
     # requests to the client (legacy era)
 
@@ -340,12 +345,14 @@ class Session:
         self._waiting.pop(id, None)
 
     def server_request(self, relay: Relay, message: Message) -> bool:
-        """A legacy server asks the client something inside a call. Same era only; the answer is judged like any call."""
-        if self.modern or methods.lookup(message.method, "legacy", "server") is None:
+        """A legacy server asks the client something inside a call; the answer is judged like any call."""
+        if methods.lookup(message.method, "legacy", "server") is None:
             return False
         row = methods.answer(message.method)
         if row is None or not self.declared(message.method):
             return False
+        if self.modern:
+            return self.gateway.suspended.ask(relay, message, row)
         self.gateway.server_requests.forward(self, relay, message, row)
         return True
 

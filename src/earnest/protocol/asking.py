@@ -149,6 +149,14 @@ def seal(state: State, sealer: Callable[[bytes], str]) -> str:
     return sealer(_encode_state(state))
 
 
+def read_state(plain: bytes) -> State | None:
+    """The state in what was sealed; `None` if something else was."""
+    try:
+        return _decode_state(plain)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
 def unseal(
     raw: bytes,
     opener: Callable[[str], bytes | None],
@@ -165,7 +173,7 @@ def unseal(
     """
     try:
         plain = opener(msgspec.json.decode(raw, type=str))
-        state = _decode_state(plain) if plain is not None else None
+        state = read_state(plain) if plain is not None else None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if state is None or (state.principal, state.method, state.digest) != (principal, method, digest):
