@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
-from earnest.core.intent import Lexicon, Thing, Verb
+from earnest.core.intent import TURNS, Lexicon, Thing, Verb
 from earnest.core.values import Calendar, fold
 
 CONCEPTS: Final = "concepts"
@@ -42,7 +42,7 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
             for name, entry in concepts["verbs"].items()
         },
         objects={
-            name: Thing(tuple(entry["tool"]), words("objects", name), entry.get("implied", False))
+            name: Thing(tuple(entry["tool"]), words("objects", name), entry.get("implied", False), entry.get("which", False))
             for name, entry in concepts["objects"].items()
         },
         calendar=calendar,
@@ -52,6 +52,8 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
         starts=joined("starts"),
         leads=frozenset(fold(word) for word in joined("leads")),
         delegates=joined("delegates"),
+        turns={name: joined(name) for name in TURNS},
+        pointers=joined("pointers"),
         roles={role: frozenset(names) for role, names in concepts["roles"].items()},
         loaded=tuple(concepts["loaded"]["patterns"]),
     )

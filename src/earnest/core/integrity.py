@@ -38,9 +38,11 @@ import msgspec
 
 from earnest.core import disguise
 from earnest.core.decide import FlowVerdict
+from earnest.core.determined import Determined
 from earnest.core.intent import Reader, ToolIntent, asked, name_words, named
-from earnest.core.ledger import Ledger, minutes, scalar_tokens
+from earnest.core.ledger import Ledger
 from earnest.core.provenance import Origin, Source, Words
+from earnest.core.results import scalar_tokens
 from earnest.core.roles import EVERYTHING, ArgumentRoles, Role, Roles
 from earnest.core.storage import Memory
 from earnest.core.values import Token, leaves, tokens
@@ -160,6 +162,7 @@ class _Judge:
     def __init__(self, call: Call, ledger: Ledger, reader: Reader, untrusted: bool) -> None:
         self.call, self.ledger, self.reader, self.untrusted = call, ledger, reader, untrusted
         self.values = ledger.values
+        self.determined = Determined(call, ledger, reader, lambda run: self._in_words(run, []))
 
     def objections(self) -> Iterator[Objection]:
         """Everything that speaks against the call."""
@@ -251,7 +254,7 @@ class _Judge:
         binding = self.call.intent.binding and bool(roles & {Role.DESTINATION, Role.AMOUNT})
         if self._positive(scalar_tokens(value), binding=binding, words=words) is not None:
             return
-        if self._determined(path, value, found, roles, words):
+        if self.determined.determined(path, value, found, roles, words):
             return
         if self.call.read_only and self._made_of_words(found):
             return
@@ -309,75 +312,6 @@ class _Judge:
 
     def _flag_named(self, words: list[str]) -> bool:
         return any(self.reader.holds(word, wish) for word in words for wish in self.ledger.wishes)
-
-    def _determined(self, path: str, value: Any, found: list[Token], roles: Roles, words: list[str]) -> bool:
-        """Whether the user's words determine the value without spelling it."""
-        run = [token.key for token in found]
-        whole, binding = " ".join(run), self.call.intent.binding
-        if Role.SELECTOR in roles and self.ledger.chosen(whole, self.call.server):
-            return True
-        if (Role.DESTINATION not in roles or not binding) and self._of_field(whole, path):
-            return True
-        if isinstance(value, str) and len(value) <= 3 and value.isalpha() and self._abbreviated(value.casefold(), words):
-            return True
-        if len(run) == 1 and run[0][0] in "wp" and self._begun(run[0]):
-            return True
-        if all(key[0] in "dt" for key in run) and self._timed(run, words):
-            return True
-        return Role.AMOUNT in roles and len(run) == 1 and run[0][0] == "n" and self._computed(run[0])
-
-    def _of_field(self, whole: str, path: str) -> bool:
-        """`participants` of the one event they named, if they speak of participants."""
-        field = path.replace("[]", "").rpartition(".")[2].casefold()
-        spoken = any(self.reader.speaks(field, wish) for wish in self.ledger.wishes)
-        return spoken and self.ledger.told(whole, self.call.server, field)
-
-    def _abbreviated(self, value: str, words: list[str]) -> bool:
-        """`r` for the user's "read permissions": the beginning of a word beside the argument's own name."""
-        user = self.values.user
-        for word in words:
-            for form in (word, word + "s", word.removesuffix("s")):
-                for place in user.places(["w" + form]):
-                    if any(key[1:].startswith(value) for key in user.around(place, 1, 2)):
-                        return True
-        return False
-
-    def _begun(self, key: str) -> bool:
-        """A name whose beginning the user gave, if nothing else that was seen begins like that."""
-        user = self.values.user
-        for phrase in self.reader.starts:
-            for place in user.places(phrase):
-                start = user.key(place + len(phrase)) if phrase[0][1:].isascii() else user.key(place - 1)
-                if len(start) >= 4 and key[1:].startswith(start[1:]) and key != start:
-                    alike = self.values.untrusted.begins("w" + start[1:])
-                    if alike is not None and all(other == key for other in alike if other != start):
-                        return True
-        return False
-
-    def _timed(self, run: list[str], words: list[str]) -> bool:
-        """A day of the user's with an hour they left open, or an end by how long they said it takes."""
-        ledger, seen = self.ledger, self.values.untrusted
-        days = [key for key in run if key[0] == "d"]
-        intent = self.call.intent
-        for key in days:
-            if self._in_words([key], []):
-                continue
-            undated = any(intent.verbs & wish.verbs and not wish.dated for wish in ledger.wishes)
-            if not undated or seen.full or seen.token(key) is not None:
-                return False
-        ends = ledger.ends() if {"end", "until", "finish", "to"} & set(words) else set()
-        for key in (key for key in run if key[0] == "t"):
-            if self._in_words([key], []) or minutes(key) in ends:
-                continue
-            if seen.full or seen.token(key) is not None or not any(ledger.open_hour(day) for day in days):
-                return False
-        return True
-
-    def _computed(self, key: str) -> bool:
-        """A number the user asked to have worked out, if nobody else wrote it."""
-        if self.values.untrusted.full or not any(wish.computed for wish in self.ledger.wishes):
-            return False
-        return self.values.untrusted.token(key) is None
 
     def _made_of_words(self, found: list[Token]) -> bool:
         """A question to a read made of words that are each the user's: nothing of anybody else's leaves with it."""

@@ -33,20 +33,22 @@ class Verb(msgspec.Struct, frozen=True):
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """An object of the lexicon: words in names of tools, words people use, whether spelling it out names it."""
+    """An object of the lexicon: words in names of tools, words people use, whether spelling it out names it, whether it only
+    says which ones (`unread`)."""
 
     tool: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     implied: bool = False
+    which: bool = False
 
 
 class Lexicon(msgspec.Struct, frozen=True):
     """The words of all languages together. `generic`: values that say little by themselves. `computed`: words that ask for a
     number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun
-    (`email~`) is a
-    verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `roles`: by role, words in
-    names of
-    arguments. `loaded`: names of files that something runs or obeys later, as regular expressions."""
+    (`email~`) is a verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `turns`: by
+    name, words that say how a value is to be found (`TURNS`). `pointers`: where an address is to be found ("her e-mail is
+    on …"), as regular expressions. `roles`: by role, words in names of arguments. `loaded`: names of files that something
+    runs or obeys later, as regular expressions."""
 
     verbs: Mapping[str, Verb] = {}
     objects: Mapping[str, Thing] = {}
@@ -57,6 +59,8 @@ class Lexicon(msgspec.Struct, frozen=True):
     starts: tuple[str, ...] = ()
     leads: frozenset[str] = frozenset()
     delegates: tuple[str, ...] = ()
+    turns: Mapping[str, tuple[str, ...]] = {}
+    pointers: tuple[str, ...] = ()
     roles: Mapping[str, frozenset[str]] = {}
     loaded: tuple[str, ...] = ()
 
@@ -68,11 +72,16 @@ class ToolIntent(msgspec.Struct, frozen=True):
     objects: frozenset[str] = frozenset()
     plain_verbs: frozenset[str] = frozenset()
     plain_objects: frozenset[str] = frozenset()
+    which: frozenset[str] = frozenset()
     implied: bool = False
     reading: bool = False
     binding: bool = False
 
 
+POINTED: Final = "pointed"
+TURNS: Final = ("details", "refunds", "based", "described")
+"""Ways to say how a value is to be found: the information is in a place; what was paid is to be paid back; as some text says;
+whoever or whichever fits a description."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
@@ -148,6 +157,8 @@ class Reader:
         self._objects = _Finder({concept: thing.words for concept, thing in lexicon.objects.items()})
         self._computed = _Finder({"computed": lexicon.computed})
         self._delegates = _Finder({"delegated": lexicon.delegates})
+        self._turns = _Finder(lexicon.turns)
+        self._pointers = re.compile("|".join(lexicon.pointers)) if lexicon.pointers else None
         self._negations = _Finder({"not": lexicon.negations})
         self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
         self._loaded = re.compile("|".join(lexicon.loaded)) if lexicon.loaded else None
@@ -181,6 +192,10 @@ class Reader:
             or word in ("type", "kind", "format", "value", "data")
             for word in words
         )
+
+    def concepts(self, words: Sequence[str]) -> frozenset[str]:
+        """The objects that words of a name mean."""
+        return frozenset(concept for word in words for concept in self._tool_objects.get((word,), ()))
 
     def common(self, word: str) -> bool:
         """Whether a word is one of the lexicon's, so that it is hardly somebody's name."""
@@ -230,6 +245,7 @@ class Reader:
             frozenset(objects),
             frozenset(),
             frozenset(plain),
+            which=frozenset(concept for concept in objects if self.lexicon.objects[concept].which),
             implied=any(self.lexicon.objects[concept].implied for concept in objects),
             reading=all(verb.reading for verb in every),
             binding=any(verb.binding for verb in every),
@@ -252,13 +268,17 @@ class Reader:
             }
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
             delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
-            found.append(Wish(verbs, objects, plain, bool(self._computed.find(sentence, words)), delegated, dated, keys))
+            turns = {name for name, at in self._turns.find(sentence, words) if not _negated(sentence, at, no)}
+            if self._pointers is not None and not no and self._pointers.search(sentence):
+                turns.add(POINTED)
+            computed = bool(self._computed.find(sentence, words))
+            found.append(Wish(verbs, objects, plain, computed, delegated, dated, keys, frozenset(turns)))
         return found
 
 
 class Wish(msgspec.Struct, frozen=True):
     """One sentence: concepts it names, its words, whether it asks for a number to be worked out, leaves the verb to a
-    text, names a day; and the keys of its values."""
+    text, names a day; the keys of its values; and how it says that values are to be found (`TURNS`)."""
 
     verbs: frozenset[str]
     objects: frozenset[str]
@@ -267,6 +287,7 @@ class Wish(msgspec.Struct, frozen=True):
     delegated: bool = False
     dated: bool = False
     keys: frozenset[str] = frozenset()
+    turns: frozenset[str] = frozenset()
 
 
 def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False) -> bool:
@@ -284,10 +305,11 @@ def asked(intent: ToolIntent, wishes: Sequence[Wish], *, anywhere: bool = False)
 
 
 def named(intent: ToolIntent, wishes: Sequence[Wish]) -> bool:
-    """Whether the user's words name the tool's object at all, for what needs no verb."""
+    """Whether the user's words name the tool's object at all, and which ones if its name says that, for what needs no verb."""
     if not intent.objects and not intent.plain_objects:
         return bool(wishes)
-    return any(_names(intent, wish) for wish in wishes)
+    which = all(any(concept in wish.objects for wish in wishes) for concept in intent.which)
+    return which and any(_names(intent, wish) for wish in wishes)
 
 
 def _names(intent: ToolIntent, wish: Wish) -> bool:

@@ -15,7 +15,6 @@ be worked out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -23,7 +22,9 @@ from typing import Any, Final, NamedTuple
 from earnest.core.intent import Reader, Wish, name_words
 from earnest.core.pasted import parts
 from earnest.core.provenance import LIMIT, Source, Values
-from earnest.core.values import Token, is_identifier, leaves, number_key, tokens
+from earnest.core.records import Records
+from earnest.core.results import DEEP_TEXT, names_in, scalar_key, scalar_tokens, structured, unfolded
+from earnest.core.values import Token, is_identifier, leaves, minutes, number_key, tokens
 
 _HANDLE: Final = re.compile(r"(?:.*[_-])?id_?$|^(?:uid|uuid|guid|key|number|sha|ref)$")
 _NAME: Final = re.compile(
@@ -41,11 +42,10 @@ _MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
 _POINT: Final = re.compile(r"(^|[:.;!?\n])[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
 _PROPER: Final = re.compile(r"(?<=[^\W_] )[A-Z][^\W_]{3,}(?![\w@./-])")
 _RECORDS: Final = 4096
-_DEEP_TEXT: Final = 1_000_000
 
 
 _END: Final = Token(".", 0, 0)
-_USUAL_LENGTHS: Final = frozenset((30, 60))
+USUAL_LENGTHS: Final = frozenset((30, 60))
 """How long a meeting takes in minutes, where nobody says so."""
 
 
@@ -81,6 +81,7 @@ class Ledger:
         "by_value",
         "moments",
         "proper",
+        "records",
         "values",
         "wishes",
     )
@@ -91,6 +92,7 @@ class Ledger:
         self.moments: list[Moment] = []
         self.proper: set[str] = set()
         self.by_value: dict[str, list[Handle]] = {}
+        self.records = Records()
         self._named: dict[tuple[str, tuple[str, ...]], list[Handle]] = {}
         self._beginning: dict[tuple[str, str], list[Handle]] = {}
         self._holding: dict[str, list[Handle]] = {}
@@ -155,7 +157,7 @@ class Ledger:
             (start + length) % 1440
             for moment in self.moments
             for start in moment.times
-            for length in (moment.lengths or every | _USUAL_LENGTHS)
+            for length in (moment.lengths or every | USUAL_LENGTHS)
         }
 
     def open_hour(self, date: str) -> bool:
@@ -205,9 +207,11 @@ class Ledger:
             if private and isinstance(value, str):
                 self._secret(path, value, source)
         if not trusted:
-            for path, key in _names_in(unfolded(result)):
+            for path, key in names_in(unfolded(result)):
                 self.untrusted(key, Source(receipt, server, tool, path))
-        self._records(structured(result), server)
+        data = structured(result)
+        self._records(data, server)
+        self.records.took(data, unfolded(result), server, arguments)
 
     def harmless(self, result: Any) -> bool:
         """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short
@@ -221,7 +225,7 @@ class Ledger:
                 continue
             if not path.endswith("[]") or not self._name_only(value):
                 return False
-        names = (key for _, key in _names_in(unfolded(result)))
+        names = (key for _, key in names_in(unfolded(result)))
         return all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,30}", key) and not self._sentence(key) for key in names)
 
     def _name_only(self, value: str) -> bool:
@@ -237,7 +241,7 @@ class Ledger:
         if _SECRET_KEY.search(last) and len(value) >= 4:
             self.values.secrets.add([token.key for token in tokens(value)], source)
             return
-        for match in _SECRET.finditer(value[:_DEEP_TEXT]):
+        for match in _SECRET.finditer(value[:DEEP_TEXT]):
             self.values.secrets.add([token.key for token in tokens(match.group())], source)
 
     def _echo(self, arguments: Any) -> frozenset[str]:
@@ -332,80 +336,3 @@ def _field(value: Any) -> frozenset[str]:
         for item in items
         if isinstance(item, str | int | float) and not isinstance(item, bool) and len(str(item)) <= 120
     )
-
-
-def minutes(key: str) -> int:
-    """Minutes since midnight of a time token."""
-    hour, minute = key[1:].split(":")[:2]
-    return int(hour) * 60 + int(minute)
-
-
-def scalar_key(value: Any) -> str:
-    """A scalar as one key: how values are told apart, not how they are searched."""
-    if isinstance(value, str):
-        return " ".join(token.key for token in tokens(value))
-    return number_key(value)
-
-
-def scalar_tokens(value: Any) -> list[Token]:
-    """The tokens of a scalar; truth values have none."""
-    if isinstance(value, str):
-        return tokens(value)
-    if isinstance(value, bool) or value is None:
-        return []
-    return [Token(number_key(value), 0, 0)]
-
-
-def structured(result: Any) -> Any:
-    """What of a result is data by its form: structured content, or what a program handed over as data. Text is none, also where
-    it parses: whoever writes a text could write a record into it."""
-    if isinstance(result, Mapping) and isinstance(result.get("content"), list) and _is_mcp(result):
-        return result.get("structuredContent")
-    return None if isinstance(result, str) else result
-
-
-def unfolded(result: Any) -> Any:
-    """A result as data: MCP content blocks by their text, text that is JSON as what it says."""
-    if isinstance(result, Mapping) and isinstance(result.get("content"), list) and _is_mcp(result):
-        parts_: list[Any] = [_block(block) for block in result["content"]]
-        if result.get("structuredContent") is not None:
-            parts_.append(result["structuredContent"])
-        return parts_
-    if isinstance(result, str):
-        return _parsed(result)
-    return result
-
-
-def _is_mcp(result: Mapping[str, Any]) -> bool:
-    return all(isinstance(block, Mapping) and isinstance(block.get("type"), str) for block in result["content"])
-
-
-def _block(block: Mapping[str, Any]) -> Any:
-    if block.get("type") == "text" and isinstance(block.get("text"), str):
-        return _parsed(block["text"])
-    return {key: value for key, value in block.items() if key not in ("type", "data", "blob")}
-
-
-def _parsed(text: str) -> Any:
-    start = text.lstrip()[:1]
-    if start and start in "[{" and len(text) <= _DEEP_TEXT:
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    return text
-
-
-def _names_in(result: Any) -> list[tuple[str, str]]:
-    """Names of members that look like text somebody wrote, not like a field."""
-    found: list[tuple[str, str]] = []
-    stack: list[tuple[str, Any]] = [("", result)]
-    while stack:
-        path, item = stack.pop()
-        if isinstance(item, Mapping):
-            for key, value in item.items():
-                found.append((path, str(key)))
-                stack.append((f"{path}.{key}" if path else str(key), value))
-        elif isinstance(item, list | tuple):
-            stack.extend((f"{path}[]", part) for part in item)
-    return found

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from earnest.core.ledger import Ledger, scalar_key, scalar_tokens, unfolded
+from earnest.core.ledger import Ledger
 from earnest.core.provenance import runs, winnowed
+from earnest.core.results import scalar_key, scalar_tokens, unfolded
 from earnest.core.roles import ArgumentRoles, Role
 from earnest.core.values import leaves
 

@@ -221,6 +221,12 @@ def plain_number(text: str) -> str:
     return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
 
 
+def minutes(key: str) -> int:
+    """Minutes since midnight of a time token."""
+    hour, minute = key[1:].split(":")[:2]
+    return int(hour) * 60 + int(minute)
+
+
 def leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
     """All scalars of a JSON value with their paths; `null` is none. Depth and number are the caller's to bound."""
     found: list[tuple[str, Any]] = []
