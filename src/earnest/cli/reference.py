@@ -120,6 +120,8 @@ _RANGES: Final = {
     "E15": "Daemon and shim",
     "E16": "Trust, pins, approvals",
     "E17": "Limits",
+    "E18": "Sandbox and assay",
+    "E19": "Census",
 }
 
 

@@ -2,7 +2,7 @@
 
 Every error a person may meet has a code, says what happened and what to do about it. Codes by hundred:
 E10xx configuration, E11xx policy, E12xx servers and their processes, E13xx wire and protocol, E14xx store and
-receipts, E15xx daemon and shim, E16xx trust, pins and approvals, E17xx limits.
+receipts, E15xx daemon and shim, E16xx trust, pins and approvals, E17xx limits, E18xx sandbox and assay, E19xx census.
 """
 
 

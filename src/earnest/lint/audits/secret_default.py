@@ -9,7 +9,7 @@ from typing import Any, Final
 from earnest.lint.audit import Audit, Note
 from earnest.lint.evidence import Seen
 
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|sk-(?:proj-|ant-)?[A-Za-z0-9_-]{24,}|xox[abposr]-[\w-]{20,}|AKIA[A-Z0-9]{16}|AIza[\w-]{35}|glpat-[\w-]{20}"
     r"|eyJ[\w-]{16,}\.eyJ[\w-]{16,}\.[\w-]+|-----BEGIN [A-Z ]*PRIVATE KEY)"
 )
@@ -37,7 +37,7 @@ def _secrets(value: Any, name: str, left: int) -> Iterator[str]:
             given = value.get(key)
             if not isinstance(given, str) or _DUMMY.search(given):
                 continue
-            if _TOKEN.search(given) or (_KEY.search(name) and _VALUE.match(given) and not given.startswith("http")):
+            if TOKEN.search(given) or (_KEY.search(name) and _VALUE.match(given) and not given.startswith("http")):
                 yield f"{key} of {name or 'the schema'}, {given[:4]}…"
         for key, inner in value.items():
             if isinstance(inner, Mapping | list):
@@ -45,7 +45,7 @@ def _secrets(value: Any, name: str, left: int) -> Iterator[str]:
             elif (
                 isinstance(inner, str)
                 and key in ("description", "examples")
-                and _TOKEN.search(inner)
+                and TOKEN.search(inner)
                 and not _DUMMY.search(inner)
             ):
                 yield f"description of {name or 'the schema'}"

@@ -1,0 +1,1 @@
+"""The report of a census: a static site, its pictures, its pages."""
