@@ -23,8 +23,9 @@ named hosts alone, through a proxy that earnest runs."""
 Kind = Literal["created", "overwritten", "deleted", "touched", "opened"]
 """`touched`: metadata alone changed. `opened`: written or opened for writing, and found as it was."""
 Doing = Literal["name", "connect", "request", "datagram", "socket", "start", "refused"]
-"""`name`: a name was looked up. `connect`: a connection was made or tried. `request`: an HTTP request. `socket`: a UNIX
-socket. `start`: a program. `refused`: something the box stops (a write outside, ptrace, mount, a limit)."""
+"""`name`: a name was looked up. `connect`: a connection was made or tried. `request`: an HTTP request or a mail, or, with an
+empty method, what was first said in another protocol. `socket`: a UNIX socket. `start`: a program. `refused`: something the
+box stops (a write outside, ptrace, mount, a limit)."""
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the fake internet answers to some requests (`pretend`). `host` and `path` are globs: `*` is anything within one label
+    """What the fake internet answers to some requests (`pretend`). `host` and `path` are globs: `*` is anything within a label
     or segment, `**` anything; an empty `method` is any. The first of a plan that fits is given; where several have the same
     host, method and path they are given in turn, the last again and again."""
 

@@ -173,6 +173,7 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
         "runtimes": needed.paths,
         "links": needed.links,
         "authority": trust.command(),
+        "certificates": trust.authority().folder if plan.reach == "pretend" else "",
     }
 
 
