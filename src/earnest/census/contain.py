@@ -31,10 +31,11 @@ _MEMORY: Final = 16 << 30
 """Bytes of address space (Node reserves over ten gigabytes that it never touches)."""
 _FILE: Final = 512 << 20
 _OPEN: Final = 4096
+_PRIVATE: Final = ("/root", "/home", "/run", "/media")
 _TOOLS: Final = ("unshare", "setpriv", "mount", "prlimit")
 
-# Arguments: number of folders, then for each `source target rw|ro`, then folder and command. The stage keeps the sources
-# within reach when the places they lie in are covered.
+# Arguments: number of folders, then for each `source target rw|ro`; number of places to cover, and these; folder and command.
+# The stage keeps the sources within reach when the places they lie in are covered.
 _INSIDE: Final = """
 set -eu
 count=$1; shift
@@ -45,8 +46,12 @@ while [ "$i" -lt "$count" ]; do
   mkdir "/mnt/$i"; mount --bind "$source" "/mnt/$i"
   i=$((i + 1))
 done
-for covered in /root /home /run /media; do
-  [ -d "$covered" ] && mount -t tmpfs -o mode=755,size=1m census "$covered"
+covers=$((count * 3 + 1)); eval "covers=\\${$covers}"
+i=0
+while [ "$i" -lt "$covers" ]; do
+  eval "covered=\\${$((count * 3 + 2 + i))}"
+  mount -t tmpfs -o mode=755,size=1m census "$covered"
+  i=$((i + 1))
 done
 i=0
 while [ "$i" -lt "$count" ]; do
@@ -56,7 +61,7 @@ while [ "$i" -lt "$count" ]; do
   [ "$mode" = rw ] || mount -o remount,bind,ro "$target"
   i=$((i + 1))
 done
-shift $((count * 3))
+shift $((count * 3 + 1 + covers))
 ip link set lo up 2>/dev/null || :
 umount -l /mnt 2>/dev/null || :
 cd "$1"; shift
@@ -108,19 +113,34 @@ def cell(argv: Sequence[str], env: Mapping[str, str], home: Path, folders: Seque
     drop += ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--"]
     spaces = ["--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL", "--mount-proc"]
     spaces = spaces if root else ["--user", "--map-root-user", *spaces]
-    inside = ["sh", "-c", _INSIDE, "census", str(len(binds) // 3), *binds, HOME, *drop, *limits, *argv]
+    covers = _covers([target for _, target, _ in mounts])
+    places = [str(len(binds) // 3), *binds, str(len(covers)), *covers]
+    inside = ["sh", "-c", _INSIDE, "census", *places, HOME, *drop, *limits, *argv]
     # It dies with its starter, by the signal that nobody can put off.
     return Cell((shutil.which("setpriv") or "setpriv", "--pdeathsig=KILL", "unshare", *spaces, "--", *inside), env)
 
 
 def readable(*programs: str) -> list[Path]:
-    """Folders without which programs outside the system's own places do not start: the trees of Python and Node, if they lie in
-    a home."""
+    """Folders without which programs outside the system's own places do not start: the trees of Python and Node."""
     found = [Path(sys.base_prefix)]
     for program in programs:
-        real = Path(os.path.realpath(shutil.which(program) or "/usr/bin"))
+        real = Path(os.path.realpath(shutil.which(program) or "/usr/bin/env"))
         found.append(real.parent.parent)
-    return [path for path in dict.fromkeys(found) if path.parts[1:2] in (("root",), ("home",), ("run",))]
+    return [path for path in dict.fromkeys(found) if not path.is_relative_to("/usr")]
+
+
+def _covers(targets: Sequence[str]) -> list[str]:
+    """Places that are covered by an empty one: what is private anyway, and whatever a stranger may not walk through on the way
+    to a folder that the server is given."""
+    found = [place for place in _PRIVATE if os.path.isdir(place)]
+    for target in targets:
+        for above in reversed(Path(target).parents):
+            if any(above.is_relative_to(one) for one in found):
+                break
+            if above.is_dir() and not above.stat().st_mode & 0o001:
+                found.append(str(above))
+                break
+    return found
 
 
 @functools.cache

@@ -6,6 +6,7 @@ the same key, so its record is still one.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -91,7 +92,12 @@ class Dask(Schedule):
         try:
             if not address:
                 self._cluster = distributed.LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",
+                    host="127.0.0.1",
+                    silence_logs=logging.CRITICAL,
                 )
             self.client: Any = distributed.Client(address or self._cluster, timeout=30)
         except (OSError, TimeoutError, ValueError) as error:
@@ -101,11 +107,9 @@ class Dask(Schedule):
         self.executor = self.client.get_executor(pure=True)
 
     def interrupt(self) -> None:
-        super().interrupt()
-        self._close()
+        self._close()  # the scheduler forgets the tasks of a client that is gone
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        super().__exit__(kind, error, trace)
         self._close()
 
     def _close(self) -> None:
