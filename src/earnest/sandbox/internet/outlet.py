@@ -56,7 +56,7 @@ class Outlet:
 
     def take(self, connection: socket.socket, name: str, port: int) -> None:
         """Lead a connection to a host, in a thread of its own; an empty name: it is to say where it wants to go."""
-        self._free.acquire()
+        self._free.acquire()  # given back by the thread
         threading.Thread(target=self._one, args=(connection, name, port), daemon=True).start()
 
     def _one(self, connection: socket.socket, name: str, port: int) -> None:

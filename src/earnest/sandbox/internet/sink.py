@@ -34,11 +34,22 @@ _FIRST_WORD_S: Final = 1.0
 _SO_ORIGINAL_DST: Final = 80
 
 
+Leads = Callable[[socket.socket, str, int], None]
+"""Takes a connection to a host that a plan names."""
+
+
 def serve(plan: dict[str, Any], report: Report, way_out: socket.socket | None, done: int) -> None:
-    """All of it; does not return. `done` is closed once it answers."""
-    hosts = Hosts(plan["hosts"]) if way_out is not None else None
+    """All of it, in a network namespace of the box's own; does not return. `done` is closed once it answers."""
+    sending = threading.Lock()
+
+    def lead(connection: socket.socket, name: str, port: int) -> None:
+        assert way_out is not None
+        with sending:
+            socket.send_fds(way_out, [f"{name} {port}".encode()], [connection.fileno()])
+
     netlink.all_addresses()
-    sink = _Sink(plan, report, hosts, way_out)
+    hosts = Hosts(plan["hosts"]) if way_out is not None else None
+    sink = Sink(plan, report, hosts, lead)
     listeners = _listeners(hosts)
     resolvers = [_resolver(family) for family in (socket.AF_INET, socket.AF_INET6)]
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
@@ -98,16 +109,17 @@ def _resolver(family: int) -> socket.socket | None:
     return resolver
 
 
-class _Sink:
-    def __init__(self, plan: dict[str, Any], report: Report, hosts: Hosts | None, way_out: socket.socket | None) -> None:
+class Sink:
+    """Answers connections, each with where it was meant to go."""
+
+    def __init__(self, plan: dict[str, Any], report: Report, hosts: Hosts | None, lead: Leads) -> None:
         self._report = report
         self._hosts = hosts
-        self._way_out = way_out
-        self._names = names.Names(hosts.knows) if hosts is not None else names.Names()
+        self._lead = lead
+        self.names = names.Names(hosts.knows) if hosts is not None else names.Names()
         self._answers = Answers(plan["answers"])
         self._certificates = Certificates(plan["certificates"], plan["authority"])
         self._free = threading.Semaphore(_AT_ONCE)
-        self._sending = threading.Lock()
 
     # names
 
@@ -132,7 +144,7 @@ class _Sink:
                 self._report.say("refused", question.name, detail="not a host that this box may reach")
         else:
             self._report.say("name", question.name, detail=f"record type {question.kind}")
-        return self._names.answer(question)
+        return self.names.answer(question)
 
     # connections
 
@@ -145,21 +157,28 @@ class _Sink:
 
     def _one(self, connection: socket.socket, family: int) -> None:
         try:
+            address, port = _meant(connection, family)
+            self.one(connection, address, port)
+        except OSError:
+            pass  # whoever connected went
+        finally:
+            self._free.release()
+
+    def one(self, connection: socket.socket, address: str, port: int) -> None:
+        """Answer a connection that was meant for an address, to its end."""
+        try:
             with connection:
                 connection.settimeout(_IDLE_S)
-                address, port = _meant(connection, family)
                 if port == 53:
                     self._resolve_stream(connection)
-                elif self._way_out is not None:
+                elif self._hosts is not None:
                     self._out(connection, address, port)
                 else:
-                    host = self._names.name(address)
+                    host = self.names.name(address)
                     self._report.say("connect", host, port=port, detail=address)
                     self._talk(connection, host, port)
         except (OSError, ValueError, talk.Malformed):
             pass  # whoever connected went, or talks what nobody understands: it is recorded that it did
-        finally:
-            self._free.release()
 
     def _resolve_stream(self, connection: socket.socket) -> None:
         stream = connection.makefile("rb")
@@ -170,15 +189,14 @@ class _Sink:
             connection.sendall(len(answer).to_bytes(2, "big") + answer)
 
     def _out(self, connection: socket.socket, address: str, port: int) -> None:
-        assert self._hosts is not None and self._way_out is not None
-        name = self._names.name(address)
+        assert self._hosts is not None
+        name = self.names.name(address)
         if address in ("127.0.0.1", "::1"):
             name = next((host.name for host in self._hosts.all if host.is_here and port in host.ports), name)
         if not self._hosts.allows(name, port):
             self._report.say("refused", name, port=port, detail="not a host and port that this box may reach")
             return
-        with self._sending:
-            socket.send_fds(self._way_out, [f"{name} {port}".encode()], [connection.fileno()])
+        self._lead(connection, name, port)
 
     def _talk(self, connection: socket.socket, host: str, port: int, secure: bool = False) -> None:
         if port in _MAIL and not (port == 465 and not secure):
@@ -211,14 +229,14 @@ class _Sink:
             request = talk.read(stream, connection.sendall)
             if request is None:
                 return
-            named, target = request.headers.get("host", "").rsplit(":", 1)[0].lower() or host, request.target
+            named, target = _host_of(request.headers.get("host", "")) or host, request.target
             if "://" in target:
-                named, _, path = target.split("://", 1)[1].partition("/")
-                named, target = named.rsplit(":", 1)[0].lower(), f"/{path}"
+                authority, _, path = target.split("://", 1)[1].partition("/")
+                named, target = _host_of(authority), f"/{path}"
             if request.method == "CONNECT":  # the box was given a proxy of its own
-                self._report.say("connect", target.rsplit(":", 1)[0], port=port, detail="through a proxy")
+                self._report.say("connect", _host_of(target), port=port, detail="through a proxy")
                 connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                self._talk(connection, target.rsplit(":", 1)[0].lower(), port)
+                self._talk(connection, _host_of(target), port)
                 return
             kind = request.headers.get("content-type", "")
             detail = f"{scheme} {kind}".strip()
@@ -258,7 +276,14 @@ class _Sink:
             found = _datagram(packet, sender[1])
             if found is not None:
                 address, port, body = found
-                self._report.say("datagram", self._names.name(address), port=port, body=body)
+                self._report.say("datagram", self.names.name(address), port=port, body=body)
+
+
+def _host_of(authority: str) -> str:
+    """The host of `host:port` (RFC 3986, section 3.2)."""
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0].lower()
+    return authority.partition(":")[0].lower()
 
 
 def _datagram(packet: bytes, kind: int) -> tuple[str, int, bytes] | None:

@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch import kernel, limits
+from earnest.sandbox.launch.keeper import FORWARDED
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
 from earnest.sandbox.launch.listener import Listener, connections, starts
 from earnest.sandbox.launch.report import Report
 
-_FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "kcore", "keys", "timer_list")
 
 
@@ -129,7 +129,7 @@ def _command(plan: dict[str, Any], other: int) -> None:
     try:
         os.setsid()
         os.setpriority(os.PRIO_PROCESS, 0, 0)
-        for forwarded in (*_FORWARDED, signal.SIGPIPE, signal.SIGXFSZ):
+        for forwarded in (*FORWARDED, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(forwarded, signal.SIG_DFL)
         os.chdir(plan["cwd"])
         bounds = plan["limits"]
@@ -182,7 +182,7 @@ class _First:
         woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        for number in _FORWARDED:
+        for number in FORWARDED:
             signal.signal(number, self._forward)
         poll = select.poll()
         poll.register(woken, select.POLLIN)

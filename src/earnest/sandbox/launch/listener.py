@@ -176,7 +176,11 @@ def connections(report: Report, *, outside: bool, own: Callable[[str], bool] | N
             return None
         if raw[:2] == b"\x01\0":
             return unix(call, raw, host)
-        if host.startswith("127.") or host in ("::1", "0.0.0.0", "::"):
+        if port == 0:  # how libraries find out which of their own addresses would be used
+            return None
+        if not outside and port == 53:
+            report.say("refused", host, port=port, detail="looks for a resolver, and there is no network")
+        elif host.startswith("127.") or host in ("::1", "0.0.0.0", "::"):
             report.say("connect", host, port=port, detail="inside the box")
         elif not outside:
             report.say("refused", host, port=port, detail="no network")

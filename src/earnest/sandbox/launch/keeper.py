@@ -1,0 +1,139 @@
+"""Keeps a box, outside of it: waits for its end, whoever brings that about, and ends as its command did."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn
+
+from earnest.sandbox.launch.report import Report
+
+FAILED: Final = 125
+"""Status where the box could not be made."""
+FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that are handed on to the command."""
+
+
+class Inner(NamedTuple):
+    """The process that holds all that runs in the box, and what makes it end with all of it."""
+
+    process: int
+    end: Callable[[], None]
+
+
+def line_to_box(state: str) -> socket.socket:
+    """The line to the Box. A path of a socket must be short, so it is named by its folder's descriptor."""
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder = os.open(state, os.O_PATH | os.O_DIRECTORY)
+    control.connect(f"/proc/self/fd/{folder}/box")
+    os.close(folder)
+    return control
+
+
+def give_up(state: str, why: str) -> NoReturn:
+    with contextlib.suppress(OSError), open(f"{state}/ended", "w") as file:
+        json.dump({"status": None, "limit": "", "error": why}, file)
+    print(f"earnest: the box could not be made: {why}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(FAILED)
+
+
+class Keeper:
+    """Waits for the end of a box, whoever brings it about."""
+
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        report: Report,
+        begun: float,
+        above: int,
+        control: socket.socket,
+        status: int,
+        inner: Inner,
+    ) -> None:
+        self._plan = plan
+        self._report = report
+        self._until = begun + plan["limits"]["wall_s"]
+        self._above = above
+        self._control = control
+        self._status = status
+        self._inner = inner
+
+    def serve(self) -> NoReturn:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1):  # the command's alone, so that its closing them is seen
+            os.dup2(null, number)
+        for number in FORWARDED:
+            signal.signal(number, self._forward)
+        poll = select.poll()
+        poll.register(self._above, select.POLLIN)
+        poll.register(self._control, 0)  # no event but its hanging up
+        poll.register(self._status, select.POLLIN)
+        while True:
+            ready = poll.poll(max(0.0, self._until - time.monotonic()) * 1000)
+            if not ready:
+                self._report.say("refused", "wall", detail="limit of the box")
+                self._end({"status": None, "limit": "wall"})
+            for descriptor, _ in ready:
+                if descriptor == self._status:
+                    text = os.read(self._status, 65536)
+                    told: dict[str, Any] = json.loads(text) if text else {"status": None, "limit": ""}
+                    if "error" in told:
+                        self._kill()
+                        give_up(self._plan["state"], told["error"])
+                    self._end(told)
+                elif descriptor == self._above:
+                    self._kill()
+                    # Whoever would take the folder away may have gone with our parent.
+                    if poll_hung_up(self._control):
+                        shutil.rmtree(self._plan["state"], ignore_errors=True)
+                    os._exit(FAILED)
+                else:
+                    self._kill()
+                    if not os.path.exists(f"{self._plan['state']}/closing"):
+                        shutil.rmtree(self._plan["state"], ignore_errors=True)
+                    os._exit(FAILED)
+
+    def _forward(self, number: int, frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._inner.process, number)
+
+    def _kill(self) -> None:
+        self._inner.end()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._inner.process, 0)
+
+    def _end(self, told: dict[str, Any]) -> NoReturn:
+        """End as the command did."""
+        self._kill()
+        raw = told["status"]
+        limit = told["limit"]
+        plain = None if raw is None or limit else os.waitstatus_to_exitcode(raw)
+        if plain == -signal.SIGXCPU:
+            limit = "cpu"
+        with contextlib.suppress(OSError):
+            temporary = f"{self._plan['state']}/ended.new"
+            with open(temporary, "w") as file:
+                json.dump({"status": None if limit else plain, "limit": limit}, file)
+            os.rename(temporary, f"{self._plan['state']}/ended")
+        if plain is None or limit:
+            plain = -signal.SIGKILL
+        if plain < 0:
+            with contextlib.suppress(OSError, ValueError):  # SIGKILL needs none
+                signal.signal(-plain, signal.SIG_DFL)
+            os.kill(os.getpid(), -plain)
+        os._exit(max(plain, 0) if plain >= 0 else 128 - plain)
+
+
+def poll_hung_up(line: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(line, 0)
+    return bool(poll.poll(0))
