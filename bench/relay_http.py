@@ -167,12 +167,14 @@ def haproxy(stack: ExitStack, folder: Path, to: dict[int, int]) -> Way:
     return Way("haproxy-tcp", {size: (port, "/mcp") for size, port in ports.items()}, [pid])
 
 
-def earnest(stack: ExitStack, folder: Path, to: dict[int, int]) -> Way:
-    """The daemon with what it does by default: policy, labels, receipts. Payloads are not kept."""
+def earnest(stack: ExitStack, folder: Path, to: dict[int, int], server: str = "") -> Way:
+    """The daemon with what it does by default: policy, labels, receipts. Payloads are not kept. `server`: lines of a server's
+    configuration in place of the canned one's."""
     home = folder / "home"
     config = home / ".config" / "earnest" / "earnest.toml"
     config.parent.mkdir(parents=True)
-    servers = "".join(f'[servers.s{s}]\nurl = "http://127.0.0.1:{port}/mcp"\ntrust = "trusted"\n' for s, port in to.items())
+    lines = {size: server or f'url = "http://127.0.0.1:{port}/mcp"\ntrust = "trusted"\n' for size, port in to.items()}
+    servers = "".join(f"[servers.s{size}]\n{line}" for size, line in lines.items())
     config.write_text(f"{servers}[receipts]\npayloads = false\n[listen]\nport = {free_ports(1)[0]}\n")
     config.chmod(0o600)
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "EARNEST_HOME": f"{home}/e", "PYTHONPATH": str(ROOT / "src")}
