@@ -86,6 +86,7 @@ class Server:
         }
         self.listed = 0
         self.counts: dict[str, int] = {}
+        self.watched: set[str] = set()
         self.flying: dict[str, Call] = {}
         self.waiting: dict[str, tuple[threading.Event, list[Json]]] = {}
         self.legacy_listeners: list[Channel] = []
@@ -208,7 +209,10 @@ class Server:
             case "server/discover":
                 versions = [MODERN] if self.era == "modern" else [MODERN, LEGACY]
                 self.do_result(call, {"supportedVersions": versions, **self._about(), **self._cache()})
-            case "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe":
+            case "resources/subscribe" | "resources/unsubscribe":
+                (self.watched.add if call.method.endswith("/subscribe") else self.watched.discard)(call.params.get("uri"))
+                self.do_result(call, {})
+            case "ping" | "logging/setLevel":
                 self.do_result(call, {})
             case "tools/list":
                 tools = self.lists["tools"]
@@ -303,11 +307,15 @@ class Server:
     def _listen(self, call: Call) -> None:
         wanted = call.params.get("notifications") or {}
         self.subscriptions.append(call)
+        if "resourceSubscriptions" in wanted:
+            unknown = set(self.script.get("unwatchable", ()))
+            wanted = {**wanted, "resourceSubscriptions": [u for u in wanted["resourceSubscriptions"] if u not in unknown]}
         self._tell(call, "notifications/subscriptions/acknowledged", {"notifications": wanted})
         while not call.cancelled.wait(0.05):
             if call.channel.gone():
                 break
         self.subscriptions.remove(call)
+        self.record.add("left", id=call.id)
 
     def _tell(self, subscription: Call, method: str, params: Json) -> None:
         params = {**params, "_meta": {META + "subscriptionId": subscription.id}}
@@ -401,6 +409,20 @@ class Server:
                 self._tell(subscription, method, {})
         for channel in list(self.legacy_listeners):
             channel.write(dump({"jsonrpc": "2.0", "method": method}))
+
+    def do_updated(self, call: Call, value: str) -> None:
+        method = "notifications/resources/updated"
+        for subscription in list(self.subscriptions):
+            if value in ((subscription.params.get("notifications") or {}).get("resourceSubscriptions") or ()):
+                self._tell(subscription, method, {"uri": value})
+        for channel in list(self.legacy_listeners) if value in self.watched else ():
+            channel.write(dump({"jsonrpc": "2.0", "method": method, "params": {"uri": value}}))
+
+    def do_end_subscriptions(self, call: Call, value: bool) -> None:
+        for subscription in list(self.subscriptions):
+            if (subscription.params.get("notifications") or {}).get("resourceSubscriptions"):
+                self.do_result(subscription, {})
+                subscription.cancelled.set()
 
     def do_stderr(self, call: Call, value: int | str) -> None:
         text = value if isinstance(value, str) else ("noise " * 20 + "\n") * (value // 121 + 1)

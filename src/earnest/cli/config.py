@@ -25,7 +25,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES
 from earnest.gateway.launch import inherited, launch_of, shown
 from earnest.shim import paths
-from earnest.upstream.stdio import find_executable
+from earnest.upstream.starting import find_executable
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 

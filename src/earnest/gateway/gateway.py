@@ -16,6 +16,7 @@ from earnest.gateway.answers import Answers
 from earnest.gateway.asking import Asking
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.client import Client
+from earnest.gateway.levels import Levels
 from earnest.gateway.links import Links, Owner
 from earnest.gateway.lists import changed, render
 from earnest.gateway.names import Names
@@ -29,6 +30,7 @@ from earnest.gateway.session import Session
 from earnest.gateway.suspended import Suspended
 from earnest.gateway.tracks import ORDINARY_S, Layer
 from earnest.gateway.views import Views
+from earnest.gateway.watches import Watches
 from earnest.net.tracks import Ground
 from earnest.pdp.approvals import Approvals
 from earnest.pdp.catalog import Tool
@@ -88,6 +90,8 @@ class Gateway:
         self.server_requests = ServerRequests(self)
         self.rounds = Rounds()
         self.answers = Answers()
+        self.levels = Levels()
+        self.watches = Watches(self)
         self.suspended = Suspended(self)
         self.names = Names()
         self.sessions: set[Session] = set()
@@ -163,6 +167,7 @@ class Gateway:
         if self.layer is not None:
             self.layer.settle(ORDINARY_S)
         self.suspended.expire(now)
+        self.watches.expire()
         for relay in [r for r in self.relays if r.state == "sent" and (now >= r.deadline or now >= r.hard_deadline)]:
             relay.timed_out()
         self.asking.approvals.expire()
@@ -186,6 +191,7 @@ class Gateway:
         """A client left: its links are closed."""
         self.sessions.discard(session)
         self.names.forget(session)
+        self.watches.forget(session)
         self.links.release(lambda owner: len(owner) > 1 and owner[1] == session.id)
 
     def catalogs_of(self, client: Client) -> Catalogs:
@@ -336,6 +342,8 @@ class Gateway:
             if message.method in ("notifications/prompts/list_changed", "notifications/resources/list_changed"):
                 self.names.changed()
                 changed(session, message.method)
+            elif message.method == "notifications/resources/updated" and session.modern:
+                self.watches.updated(session, served, message.params)
             elif message.method in ("notifications/message", "notifications/resources/updated") and session.ready:
                 params = message.params
                 if message.method == "notifications/resources/updated" and session.route.kind != "server":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
+from earnest.gateway.levels import LEVELS
 from earnest.gateway.outlet import Outlet
 from earnest.protocol import bridge, calls, envelope, eras
 from earnest.protocol.calls import string
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
 UNAVAILABLE: Final = -31003
 _MANY: Final = (
-    b'{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true},"completions":{}}'
+    b'{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"completions":{}}'
 )
-LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _MANY_INSTRUCTIONS: Final = "Tools of several servers, each under its server's name."
 
 
@@ -113,7 +113,7 @@ def _modern_hello(link: Link, served: Served) -> bytes:
     if hello.modern:
         members = {**canonical.members(hello.raw), "supportedVersions": bridge.SUPPORTED, **bridge.CACHE}
     else:
-        capabilities = bridge.server_capabilities_to(True, hello.capabilities)
+        capabilities = bridge.server_capabilities_to(True, hello.capabilities, bridge.Carries(logging=True, resources=True))
         members = canonical.members(bridge.discover_result(capabilities, hello.server_info or OWN_INFO, hello.instructions))
     _instructed(members, served)
     return canonical.build(members)
@@ -122,7 +122,7 @@ def _modern_hello(link: Link, served: Served) -> bytes:
 def _legacy_hello(session: Session, link: Link, served: Served) -> bytes:
     hello = link.hello
     if hello.modern:
-        capabilities = bridge.server_capabilities_to(False, hello.capabilities, bridge.Carries(logging=True))
+        capabilities = bridge.server_capabilities_to(False, hello.capabilities, bridge.Carries(logging=True, resources=True))
         info = hello.server_info or b'{"name":%b,"version":"0"}' % string(served.name)
         members = canonical.members(bridge.initialize_result(session.version, capabilities, info, hello.instructions))
     else:

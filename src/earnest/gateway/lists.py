@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -30,6 +31,7 @@ from earnest.upstream.opening import LISTS, pages
 
 if TYPE_CHECKING:
     from earnest.gateway.session import Session
+    from earnest.gateway.watches import Heard
 
 PROFILE_META: Final = "dev.earnest/profile"
 HIDDEN_META: Final = "dev.earnest/hidden"
@@ -250,29 +252,61 @@ class Listening:
         self._id = id
         self._outlet = outlet
         self._wanted = wanted
+        self._open = False
+        self.heard: Heard | None = None
+        """What it hears of single resources (see `watches`)."""
 
-    def tell(self, method: str, params: bytes = b"{}") -> None:
-        """Pass one notification on, under this subscription's id."""
-        if self._wanted.hears(method):
+    def acknowledge(self, resources: tuple[str, ...] = ()) -> None:
+        """Say what is honoured, these resources too; nothing is told before."""
+        self._wanted = msgspec.structs.replace(self._wanted, resources=resources)
+        self._open = True
+        self._outlet.send(subscriptions.acknowledged(self._id, self._wanted))
+
+    def tell(self, method: str, params: bytes = b"{}", uri: str = "") -> None:
+        """Pass one notification on, under this subscription's id. `uri`: of a resource that changed."""
+        if self._open and self._wanted.hears(method, uri):
             self._outlet.send(envelope.notification(method, calls.with_meta(params or b"{}", eras.SUBSCRIPTION_ID, self._id)))
 
     def gone(self) -> None:
         """The client closed the stream."""
+        self._leave()
         self._outlet.abandon()
 
     def end(self) -> None:
-        """The client left, or the daemon is about to."""
+        """The client left, the daemon is about to, or what it hears of is gone."""
+        self._leave()
         self._outlet.finish(subscriptions.ended(self._id))
 
 
+    def _leave(self) -> None:
+        heard, self.heard = self.heard, None
+        if heard is not None:
+            self._session.gateway.watches.close(heard)
+
+
 def listen(session: Session, message: Message, outlet: Outlet, kept: bytes) -> None:
-    """Open a subscription stream: acknowledge what is honoured (list changes), then tell. Raises `WireError`."""
-    honoured = subscriptions.wanted(message.params).only(_HONOURED)
+    """Open a subscription stream: acknowledge what is honoured, then tell. Raises `WireError`."""
+    wanted = subscriptions.wanted(message.params)
     for served in session.servers():
         # Changes can only be heard from servers that are open.
         session.gateway.spawn(session.gateway.wake(session, served))
-    session.listening[kept] = Listening(session, message.id, outlet, honoured)
-    outlet.send(subscriptions.acknowledged(message.id, honoured))
+    listening = session.listening[kept] = Listening(session, message.id, outlet, wanted.only(_HONOURED))
+    if not wanted.resources:
+        listening.acknowledge()
+    else:
+        meta = calls.read_object(calls.read_params(message.params).get("_meta", b"{}"), "_meta")
+        session.spawn(_listen_to(session, listening, kept, wanted.resources, meta), message, outlet)
+
+
+async def _listen_to(
+    session: Session, listening: Listening, kept: bytes, uris: tuple[str, ...], meta: Mapping[str, bytes]
+) -> None:
+    heard = await session.gateway.watches.open(session, listening, kept, uris, meta)
+    if session.listening.get(kept) is not listening:
+        session.gateway.watches.close(heard)  # the client went away meanwhile
+        return
+    listening.heard = heard
+    listening.acknowledge(tuple(place.shown for place in heard.places))
 
 
 def changed(session: Session, method: str) -> None:

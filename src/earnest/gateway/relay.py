@@ -278,10 +278,15 @@ class Relay:
             return
         link = self._link
         assert link is not None and self.served is not None
+        if self._tells_first(link) or self.done:
+            return
         now = self.gateway.now()
         self.deadline = now + self.served.timeout
         self.hard_deadline = now + max(self.gateway.settings.limits.call_hard_timeout_s, self.served.timeout)
         self.state = "sent"
+        if self.method.kind == "subscription" and link.hello.modern:
+            self.gateway.watches.legacy(self, link)
+            return
         id = link.reserve()
         try:
             params = spoken.params(self, link, id)
@@ -305,6 +310,19 @@ class Relay:
         self.deadline = began + self.served.timeout
         self.hard_deadline = began + max(self.gateway.settings.limits.call_hard_timeout_s, self.served.timeout)
 
+    def _tells_first(self, link: Link) -> bool:
+        """Whether the server has to hear of the client's log level before; a level that is none ends the call."""
+        if eras.LOG_LEVEL not in self.meta or not self._crosses_to_modern():
+            return False
+        try:
+            return self.gateway.levels.before(self, link)
+        except WireError as error:
+            self.finish(envelope.error(self.request_id, error.rpc_code, error.message), "refused", error.message, status=400)
+            return True
+
+    def _crosses_to_modern(self) -> bool:
+        return self.session.modern and self._link is not None and not self._link.hello.modern
+
     # what the server says (ExchangeHandler)
 
     def message(self, message: Message) -> None:
@@ -317,6 +335,8 @@ class Relay:
             self.deadline = min(self.gateway.now() + self._timeout(), self.hard_deadline)
             params = calls.with_member(message.params, "progressToken", self.progress_token)
         else:
+            if self._crosses_to_modern() and not self.gateway.levels.hears(self, message.params):
+                return
             params = message.params
         raw = bridge.notification_to(self.session.modern, message.method, params)
         if raw is not None:
@@ -353,11 +373,13 @@ class Relay:
         this client."""
         crossing = link.hello.modern != self.session.modern
         if reply.error:
-            raw = bridge.error_to(self.session.modern, reply.error, self.method) if crossing else reply.error
+            raw = envelope.whole_error(reply.error)
+            raw = bridge.error_to(self.session.modern, raw, self.method) if crossing else raw
             return envelope.error_raw(self.request_id, raw), "protocol-error", eras.http_status(envelope.failure(raw).code)
         if outcome.malformed:
             # Two readers could take it for two different results, so neither gets it (law 8).
-            raise WireError(envelope.INTERNAL_ERROR, "the server's result cannot be read in one way", code="E1311")
+            why = "the server's result cannot be read in one way"
+            raise WireError(envelope.INTERNAL_ERROR, why, code="E1311", http_status=200)
         result = reply.result
         if crossing:
             result = bridge.result_to(self.session.modern, self.method, result)

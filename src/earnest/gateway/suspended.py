@@ -213,6 +213,7 @@ class Suspended:
             return True
         session.relays.pop(call.kept, None)
         call.kept, call.outlet, call.request_id = kept, outlet, message.id
+        call.meta = meta  # of the same conversation, and perhaps another log level
         call.progress_token = meta.get("progressToken", b"")
         session.relays[kept] = call
         call.deadline = min(self._gateway.now() + call._timeout(), call.hard_deadline)

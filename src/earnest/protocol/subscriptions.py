@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from earnest.core.canonical import build
+from earnest.core.errors import EarnestError
 from earnest.protocol import envelope, eras
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import INVALID_PARAMS, WireError
@@ -20,6 +21,9 @@ from earnest.protocol.envelope import INVALID_PARAMS, WireError
 MAX_RESOURCES: Final = 1000
 """Most resources that one subscription may name."""
 
+
+UPDATED: Final = "notifications/resources/updated"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 LIST_CHANGES: Final = (
     "notifications/tools/list_changed",
@@ -40,7 +44,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def hears(self, method: str, uri: str = "") -> bool:
         """Whether a notification belongs on this subscription; `uri` is that of
         `notifications/resources/updated`."""
-        if method == "notifications/resources/updated":
+        if method == UPDATED:
             return uri in self.resources
         return dict(zip(LIST_CHANGES, (self.tools, self.prompts, self.resource_list), strict=True)).get(method, False)
 
@@ -74,7 +78,28 @@ def wanted(params: bytes) -> Wanted:
     return Wanted(seen.toolsListChanged is True, seen.promptsListChanged is True, seen.resourcesListChanged is True, uris)
 
 
-def _filter(what: Wanted) -> bytes:
+def honoured(params: bytes) -> Wanted:
+    """What an acknowledgement says is honoured; nothing where it cannot be read."""
+    try:
+        return wanted(params)
+    except (WireError, EarnestError):
+        return Wanted()
+
+
+class _Updated(msgspec.Struct):
+    uri: str = ""
+
+
+def updated_uri(params: bytes) -> str:
+    """The URI that an update is about; empty where it names none."""
+    try:
+        return msgspec.json.decode(params, type=_Updated).uri
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
+
+def asking_for(what: Wanted) -> bytes:
+    """The raw `notifications` member that asks for this, or honours it."""
     parts: dict[str, bytes] = {}
     if what.tools:
         parts["toolsListChanged"] = b"true"
@@ -87,12 +112,10 @@ def _filter(what: Wanted) -> bytes:
     return build(parts)
 
 
-def acknowledged(id: bytes, honoured: Wanted) -> bytes:
-    """The message that opens a subscription. `id` is the raw id of the listen request."""
+def acknowledged(id: bytes, what: Wanted) -> bytes:
+    """The message that opens a subscription: `what` is honoured. `id` is the raw id of the listen request."""
     meta = build({eras.SUBSCRIPTION_ID: id})
-    return envelope.notification(
-        "notifications/subscriptions/acknowledged", build({"_meta": meta, "notifications": _filter(honoured)})
-    )
+    return envelope.notification(ACKNOWLEDGED, build({"_meta": meta, "notifications": asking_for(what)}))
 
 
 def ended(id: bytes) -> bytes:

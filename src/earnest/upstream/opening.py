@@ -306,6 +306,20 @@ def progress_token(params: bytes) -> bytes:
         return b""
 
 
+class _OfSubscription(msgspec.Struct):
+    meta: dict[str, Raw] = msgspec.field(default_factory=dict, name="_meta")
+
+
+def subscription_id(params: bytes) -> bytes:
+    """The raw id of the subscription that a notification belongs to; empty where it names none."""
+    if not params:
+        return b""
+    try:
+        return bytes(msgspec.json.decode(params, type=_OfSubscription).meta.get(eras.SUBSCRIPTION_ID, Raw(b"")))
+    except msgspec.MsgspecError:
+        return b""
+
+
 class _Page(msgspec.Struct):
     nextCursor: str | None = None
     tools: list[Raw] | None = None

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import shutil
 import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
@@ -26,7 +23,8 @@ from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.protocol.salvage import salvage
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello, unreadable
-from earnest.upstream.opening import IN_LOG, ClientHello, Opening, listen_params, own_meta, progress_token
+from earnest.upstream.opening import IN_LOG, ClientHello, Opening, listen_params, own_meta, progress_token, subscription_id
+from earnest.upstream.starting import die_with_parent, find_executable
 from earnest.upstream.waiter import Waiter
 from earnest.upstream.words import Words
 
@@ -39,48 +37,8 @@ LAST_WORDS_S: Final = 0.3
 """Seconds between the end of a server's output and its being given up, unless its process ends before."""
 _AT_ONCE: Final = 256 * 1024
 """Bytes to a server that wait no longer for what else there is to say."""
-_PR_SET_PDEATHSIG: Final = 1
 
 _LIMITS: Final = Limits(max_bytes=LINE_LIMIT)
-
-
-def find_executable(command: str, path: str, cwd: str | None = None) -> str:
-    """The absolute path of a command; raises E1201 naming the PATH that was searched."""
-    if os.sep in command:
-        candidate = command if os.path.isabs(command) else os.path.join(cwd or os.getcwd(), command)
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
-        raise EarnestError("E1201", f"cannot run {command!r}: there is no such executable file", exit_code=3)
-    found = shutil.which(command, path=path)
-    if found is None:
-        raise EarnestError(
-            "E1201",
-            f"cannot run {command!r}: no such command in PATH ({path or 'which is empty'})",
-            f"Install {command!r}, or give its absolute path in the server's `command`.",
-            exit_code=3,
-        )
-    return found
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """A pre-exec function that asks the kernel to end the child with the daemon, and lets it have no descriptors but its three:
-    the loop leaves second copies of its pipes open, so that a server that closes its output would never be heard to. None
-    where the kernel cannot."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def before_exec() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(127)
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2:
-                with contextlib.suppress(OSError):  # the one that lists
-                    os.set_inheritable(int(name), False)
-
-    return before_exec
 
 
 class _Process(asyncio.SubprocessProtocol):
@@ -162,6 +120,8 @@ class StdioLink:
         self._buffer = bytearray()
         self._scanned = 0
         self._exchanges: dict[bytes, _Exchange] = {}
+        self._subscriptions: dict[bytes, _Exchange] = {}
+        """`subscriptions/listen` of the link's users: under way for long, and no call that a log could belong to."""
         self._next = 0
         self._lost: EarnestError | None = None
         self._process: _Process | None = None
@@ -216,7 +176,7 @@ class StdioLink:
                 env=self._env,
                 cwd=self._cwd,
                 start_new_session=True,
-                preexec_fn=_die_with_parent(),
+                preexec_fn=die_with_parent(),
             )
         except OSError as error:
             self._process = None
@@ -316,7 +276,7 @@ class StdioLink:
             self._misread(line)
             return
         if message.kind == "response" or message.kind == "error":
-            exchange = self._exchanges.pop(message.id, None)
+            exchange = self._exchanges.pop(message.id, None) or self._subscriptions.pop(message.id, None)
             if exchange is None and message.id == self._listening:
                 self._listening = b""
                 return  # no longer, or never: changes are then seen when a list is asked for
@@ -336,10 +296,13 @@ class StdioLink:
             return
         if whose.kind == "request":
             self._write(envelope.error(whose.id, envelope.INVALID_REQUEST, "this request cannot be read"))
-        elif (exchange := self._exchanges.pop(whose.id, None)) is not None:
+        elif (exchange := self._exchanges.pop(whose.id, None) or self._subscriptions.pop(whose.id, None)) is not None:
             exchange.handler.lost(unreadable(self.name), True)
 
     def _notified(self, message: Message) -> None:
+        if self._subscriptions and (exchange := self._subscriptions.get(subscription_id(message.params))) is not None:
+            exchange.handler.message(message)
+            return
         if message.method == "notifications/progress":
             exchange = self._exchanges.get(progress_token(message.params))
             if exchange is not None:
@@ -425,7 +388,8 @@ class StdioLink:
             else:
                 loop.call_soon(handler.lost, error, False)
             return exchange
-        self._exchanges[token] = exchange
+        place = self._subscriptions if method == "subscriptions/listen" else self._exchanges
+        place[token] = exchange
         self._write(envelope.request(token, method, params))
         return exchange
 
@@ -451,7 +415,8 @@ class StdioLink:
             self._write(envelope.result(id, reply.result) if reply.result else envelope.error_raw(id, reply.error))
 
     def _cancel(self, id: bytes, reason: str) -> None:
-        if self._exchanges.pop(id, None) is None or not self.alive:
+        known = self._exchanges.pop(id, None) or self._subscriptions.pop(id, None)
+        if known is None or not self.alive:
             return
         words = b',"reason":%b' % string(reason) if reason else b""
         self._write(envelope.notification("notifications/cancelled", b'{"requestId":%b%b}' % (id, words)))
@@ -491,8 +456,10 @@ class StdioLink:
         if self._lost is not None:
             return
         self._lost = error
-        exchanges, self._exchanges = self._exchanges, {}
-        for exchange in exchanges.values():
+        exchanges = [*self._exchanges.values(), *self._subscriptions.values()]
+        self._exchanges.clear()
+        self._subscriptions.clear()
+        for exchange in exchanges:
             exchange.handler.lost(error, True)
         if not self._closing:
             self.on_lost(error)
