@@ -10,29 +10,26 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
-import select
 import shutil
-import signal
 import socket
 import struct
 import sys
-import tempfile
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from earnest.core.errors import EarnestError
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
+from earnest.sandbox.copies import forced, state_folder
 from earnest.sandbox.journal import Journal
+from earnest.sandbox.line import END_S, end, ended, listen
 from earnest.sandbox.overlay import Contents, Layer, Looker
+from earnest.sandbox.plans import account_home, check
 from earnest.sandbox.runtimes import needs
 
 NAME: Final = "namespaces"
 SIGHT: Final = Sight("everywhere", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True)
-END_S: Final = 10.0
 _LAUNCH: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch", "boxed.py")
 
 
@@ -54,16 +51,15 @@ class NamespaceBox:
 
     def __init__(self, plan: Plan) -> None:
         check(plan)
-        self._state = tempfile.mkdtemp(prefix="earnest-box-")
+        self._state = state_folder()
         self._kept: Ended | None = None
         self._control: socket.socket | None = None
         self._looker: Looker | None = None
         self._layers = -1
         self._journal = Journal(f"{self._state}/events")
         try:
-            for name in ("layers", "kept"):
-                os.mkdir(f"{self._state}/{name}", 0o700)
-            self._listener = _listen(self._state)
+            os.mkdir(f"{self._state}/layers", 0o700)
+            self._listener = listen(self._state)
             files, more = trust.files_and_env(plan)
             self.env: Mapping[str, str] = {"HOME": plan.home, **plan.env, **more}
             with open(f"{self._state}/plan", "w") as file:
@@ -106,7 +102,7 @@ class NamespaceBox:
             os.close(self._layers)
             self._layers = -1
         self._looker = None
-        shutil.rmtree(self._state, onerror=_force)
+        shutil.rmtree(self._state, onerror=forced)
         return self._kept
 
     def __del__(self) -> None:
@@ -139,28 +135,6 @@ class NamespaceBox:
         return self._looker
 
 
-def check(plan: Plan) -> None:
-    """Raise E1801 for a plan that no box can follow."""
-    if not plan.argv:
-        raise EarnestError("E1801", "a box needs a command", "Give the command that is to run.")
-    for path in (plan.cwd, plan.home, *(folder.target for folder in plan.folders)):
-        if not os.path.isabs(path) or os.path.normpath(path) != path or (path == "/" and path != plan.cwd):
-            raise EarnestError("E1801", f"{path!r} is no path inside a box", "Give an absolute path without `..`, not `/`.")
-    for folder in plan.folders:
-        if folder.source is not None and not os.path.exists(folder.source):
-            raise EarnestError("E1801", f"there is no {folder.source!r}, which a box is to have at {folder.target!r}")
-        if folder.access == "write" and folder.source is None:
-            raise EarnestError("E1801", f"{folder.target!r} is to be written to, and is no folder of this machine")
-
-
-def account_home() -> str:
-    """The home that the system has for this user, whatever HOME says."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        return os.environ.get("HOME", "/nonexistent")
-
-
 def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str, str]) -> dict[str, Any]:
     home = account_home()
     needed = needs(plan.argv, env, plan.cwd, home)
@@ -175,18 +149,6 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
         "authority": trust.command(),
         "certificates": trust.authority().folder if plan.reach == "pretend" else "",
     }
-
-
-def _listen(state: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    folder = os.open(state, os.O_PATH | os.O_DIRECTORY)
-    try:
-        listener.bind(f"/proc/self/fd/{folder}/box")
-    finally:
-        os.close(folder)
-    listener.listen(1)
-    listener.setblocking(False)
-    return listener
 
 
 def _told(control: socket.socket) -> tuple[bytes, int] | None:
@@ -207,45 +169,3 @@ def _told(control: socket.socket) -> tuple[bytes, int] | None:
             break
         data += more
     return (data[4:], descriptors[0]) if descriptors else None
-
-
-def end(control: socket.socket) -> None:
-    """Close the line to a box's process, which ends it, and wait until that has happened."""
-    pid = struct.unpack("=3i", control.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-    process = -1
-    with contextlib.suppress(OSError):
-        process = os.pidfd_open(pid)
-    control.close()
-    if process < 0:
-        return
-    try:
-        for _ in range(2):
-            poll = select.poll()
-            poll.register(process, select.POLLIN)
-            if poll.poll(END_S * 1000):
-                return
-            with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(process, signal.SIGKILL)
-    finally:
-        os.close(process)
-
-
-def ended(state: str) -> Ended:
-    """How a box ended, as its process wrote it down; raises E1802 where it could not be made."""
-    try:
-        with open(f"{state}/ended") as file:
-            told = json.load(file)
-    except (OSError, ValueError):
-        return Ended(None)
-    return Ended(told["status"], told.get("limit", "") or ("failed" if told.get("error") else ""))
-
-
-def _force(function: Any, path: str, _: Any) -> None:
-    """Take away what a command left without permissions."""
-    with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)

@@ -198,17 +198,22 @@ class Looker:
                         yield inside
 
     def _file(self, path: str, status: os.stat_result, ours: bool) -> File:
-        mode = stat.S_IMODE(status.st_mode)
-        if stat.S_ISREG(status.st_mode):
-            return File("file", status.st_size, mode, status.st_mtime_ns, self._contents.digest(path, status, ours))
-        if stat.S_ISLNK(status.st_mode):
-            target = ""
-            with contextlib.suppress(OSError):
-                target = os.readlink(path)
-            return File("link", status.st_size, mode, status.st_mtime_ns, target=target)
-        if stat.S_ISDIR(status.st_mode):
-            return File("folder", 0, mode, 0)  # these change with what is in it, and that is told by itself
-        return File("other", 0, mode, status.st_mtime_ns)
+        return file_at(path, status, self._contents, ours)
+
+
+def file_at(path: str, status: os.stat_result, contents: Contents, ours: bool) -> File:
+    """What stands at a path of this machine."""
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISREG(status.st_mode):
+        return File("file", status.st_size, mode, status.st_mtime_ns, contents.digest(path, status, ours))
+    if stat.S_ISLNK(status.st_mode):
+        target = ""
+        with contextlib.suppress(OSError):
+            target = os.readlink(path)
+        return File("link", status.st_size, mode, status.st_mtime_ns, target=target)
+    if stat.S_ISDIR(status.st_mode):
+        return File("folder", 0, mode, 0)  # these change with what is in it, and that is told by itself
+    return File("other", 0, mode, status.st_mtime_ns)
 
 
 def _is_whiteout(status: os.stat_result) -> bool:

@@ -67,6 +67,19 @@ def files_and_env(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
     return files | _bundles(authority().certificate), ca_env(plan.env, _bundle(), _EXTRA)
 
 
+def folder_and_env(plan: Plan, state: str) -> tuple[str, dict[str, str]]:
+    """A folder with what to believe, for a box that has the machine's own files, and the variables that point there."""
+    folder = f"{state}/tls"
+    os.mkdir(folder)
+    certificate = authority().certificate
+    known = _bundle()
+    others = read_bundle(known) if os.path.isfile(known) else ""
+    for name, text in (("extra.pem", certificate), ("all.pem", f"{others}\n{certificate}")):
+        with open(f"{folder}/{name}", "w") as file:
+            file.write(text)
+    return folder, ca_env(plan.env, f"{folder}/all.pem", f"{folder}/extra.pem")
+
+
 def ca_env(given: Mapping[str, str], whole: str, extra: str) -> dict[str, str]:
     """Variables for a bundle with everything in it, and for a file with the CA alone."""
     env = {**dict.fromkeys(_WHOLE, whole), **dict.fromkeys(_ADDED, extra)}

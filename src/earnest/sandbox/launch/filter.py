@@ -52,6 +52,10 @@ class Step(NamedTuple):
 
 Block = list[Step]
 
+DOMAIN: Final = Step(_LOAD, 0, 0, _ARGUMENTS)
+"""Loads a first argument, as it is for `socket`."""
+EQUAL, RETURN = _EQUAL, _RETURN
+
 
 def always(action: int) -> Block:
     return [Step(_RETURN, 0, 0, action)]
@@ -74,18 +78,6 @@ def when_any(argument: int, bits: int, action: int, otherwise: int = ALLOW) -> B
         Step(_AND_SET, 1, 0, bits),
         Step(_RETURN, 0, 0, otherwise),
         Step(_RETURN, 0, 0, action),
-    ]
-
-
-def when_given(argument: int, action: int) -> Block:
-    """Where an argument, a pointer, is not null."""
-    return [
-        Step(_LOAD, 0, 0, _ARGUMENTS + 8 * argument),
-        Step(_EQUAL, 0, 2, 0),
-        Step(_LOAD, 0, 0, _ARGUMENTS + 8 * argument + 4),
-        Step(_EQUAL, 1, 0, 0),
-        Step(_RETURN, 0, 0, action),
-        Step(_RETURN, 0, 0, ALLOW),
     ]
 
 

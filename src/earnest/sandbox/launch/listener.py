@@ -78,7 +78,7 @@ class Call(NamedTuple):
         """A copy of the process's descriptor."""
         with open(f"/proc/{self.thread}/status") as file:
             leader = next(int(line[5:]) for line in file if line.startswith("Tgid:"))
-        return kernel.descriptor_of(leader, number)
+        return kernel.descriptor_of(leader, number & 0x7FFFFFFF)
 
 
 Answer = int | None

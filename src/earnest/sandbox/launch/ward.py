@@ -1,0 +1,347 @@
+"""What the listener of a box without namespaces does itself: whatever Landlock does not hold.
+
+Connections: each is made here, on a copy of the process's socket, to where the box's own internet answers or to a port that
+the box itself listens on; so nothing it writes into memory meanwhile changes where it leads. Signals: by process numbers,
+which are in registers. Modes and times of files: on what was found to lie in the box's folders. Where Landlock holds a
+call (opening, making, removing), it is let go on, and reported if it will fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from earnest.sandbox.launch import family, kernel
+from earnest.sandbox.launch import filter as rules
+from earnest.sandbox.launch.layers import within
+from earnest.sandbox.launch.listener import Answer, Call, Handler, address_of, connect_to_own
+from earnest.sandbox.launch.report import Report
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_AT_CWD: Final = -100
+_FASTOPEN: Final = 0x20000000
+_PATHS: Final[dict[str, tuple[int, int]]] = {
+    # Which argument is the path that is changed, and which the folder it is relative to (-1: the working folder).
+    "open": (0, -1), "openat": (1, 0), "creat": (0, -1), "truncate": (0, -1), "rename": (1, -1), "renameat": (3, 2),
+    "renameat2": (3, 2), "mkdir": (0, -1), "mkdirat": (1, 0), "rmdir": (0, -1), "unlink": (0, -1), "unlinkat": (1, 0),
+    "link": (1, -1), "linkat": (3, 2), "symlink": (1, -1), "symlinkat": (2, 1), "mknod": (0, -1), "mknodat": (1, 0),
+}  # fmt: skip
+_MODES: Final[dict[str, tuple[int, int, int]]] = {
+    # Path, folder, mode.
+    "chmod": (0, -1, 1), "fchmodat": (1, 0, 2), "fchmodat2": (1, 0, 2),
+}  # fmt: skip
+_NEVER: Final = (
+    "shmget", "semget", "msgget", "mq_open",
+    "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
+    "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "futimesat",
+)  # fmt: skip
+
+
+def wanted(watched: bool, landlock: int) -> dict[str, rules.Block]:
+    """Rules for a box without namespaces, besides those of every box."""
+    tell, allow = rules.TELL, rules.ALLOW
+    found = rules.base(listened=True)
+    found |= {name: rules.always(tell) for name in (*_NEVER, *_MODES, "fchmod", "utimensat", "connect", "bind", "listen")}
+    found |= {name: rules.always(tell) for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
+    if landlock < 6:
+        found["pidfd_send_signal"] = rules.always(tell)
+    found["prlimit64"] = rules.when_equal(0, (0,), allow, tell)
+    # What may be sent to an address without a connection: only netlink is left of that. But for a connection in disguise.
+    found["sendto"] = rules.when_any(3, _FASTOPEN, tell)
+    found["sendmsg"] = rules.when_any(2, _FASTOPEN, tell)
+    found["sendmmsg"] = rules.when_any(3, _FASTOPEN, tell)
+    found["socket"] = _sockets(tell)
+    found["socketpair"] = rules.when_equal(1, (1, 5), allow, tell, mask=0xF)
+    if landlock < 3:
+        found["truncate"] = rules.always(tell)
+    if watched:
+        found |= {name: rules.always(tell) for name in _PATHS}
+        found["open"] = rules.when_any(1, _WRITES, tell)
+        found["openat"] = rules.when_any(2, _WRITES, tell)
+    return found
+
+
+def _sockets(tell: int) -> rules.Block:
+    """Streams of the internet and of UNIX, netlink for routes; no datagrams: they go anywhere without a connection."""
+    stream = rules.when_equal(1, (1,), rules.ALLOW, tell, mask=0xF)
+    protocol = rules.when_equal(2, (0, 6), 0, tell)[:-1]
+    internet = [*protocol, *stream]
+    netlink = rules.when_equal(2, (0,), rules.ALLOW, tell)
+    unix = rules.when_equal(1, (1, 5), rules.ALLOW, tell, mask=0xF)
+    step = rules.Step
+    domain, equal, give = rules.DOMAIN, rules.EQUAL, rules.RETURN
+    return [
+        domain,
+        step(equal, 0, len(netlink), 16), *netlink,
+        domain, step(equal, 0, len(unix), 1), *unix,
+        domain, step(equal, 1, 0, 2), step(equal, 0, len(internet), 10), *internet,
+        step(give, 0, 0, tell),
+    ]  # fmt: skip
+
+
+class Ward:
+    """Handlers of one box. `writable` are its folders, `root` the process all of it descends from; `answer` is told where a
+    connection that comes in from our own port was meant to go. `here`: ports of this machine that the plan names."""
+
+    def __init__(
+        self,
+        report: Report,
+        writable: list[str],
+        root: int,
+        inlet: tuple[str, int] | None,
+        meant: Callable[[int, str, int], None],
+        here: frozenset[int],
+        landlock: int,
+    ) -> None:
+        self._report = report
+        self._writable = writable
+        self._root = root
+        self._inlet = inlet
+        self._meant = meant
+        self._here = here
+        self._landlock = landlock
+        self._ports: set[int] = set()
+        self._lock = threading.Lock()
+
+    def handlers(self) -> dict[str, Handler]:
+        """By name of system call."""
+        found: dict[str, Handler] = {name: self._changes for name in _PATHS}
+        if self._landlock < 3:
+            found.pop("truncate")
+        found |= {name: self._mode for name in _MODES}
+        found |= {"fchmod": self._mode_of_open, "utimensat": self._times}
+        found |= {"connect": self._connect, "bind": self._bind, "listen": self._listen, "prlimit64": self._signal}
+        found |= {name: self._signal for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
+        found["socket"] = self._socket
+        found |= {name: (lambda call: errno.EOPNOTSUPP) for name in _NEVER if "xattr" in name}
+        found |= {name: self._chown for name in ("chown", "lchown", "fchown", "fchownat")}
+        return found
+
+    # files
+
+    def is_own(self, path: str) -> bool:
+        return any(within(path, folder) for folder in self._writable)
+
+    def _refused(self, subject: str, call: Call) -> int:
+        self._report.say("refused", subject, detail=f"{call.name} by process {call.thread}")
+        return errno.EACCES
+
+    def _changes(self, call: Call) -> Answer:
+        place, folder = _PATHS[call.name]
+        path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
+        if not self.is_own(os.path.realpath(os.path.dirname(path))) and not path.startswith("/dev/"):
+            self._refused(path, call)
+        return None  # Landlock holds it
+
+    def _held(self, call: Call, place: int, folder: int, follow: bool = True) -> int:
+        """A descriptor of a file in the box's folders that a path names; raises PermissionError for any other."""
+        path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
+        held = os.open(path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
+        if not self.is_own(os.readlink(f"/proc/self/fd/{held}")):
+            os.close(held)
+            self._refused(path, call)
+            raise PermissionError(errno.EPERM, path)
+        return held
+
+    def _mode(self, call: Call) -> Answer:
+        place, folder, mode = _MODES[call.name]
+        return self._do(lambda: self._held(call, place, folder), lambda held: os.chmod(held, call.args[mode] & 0o7777))
+
+    def _mode_of_open(self, call: Call) -> Answer:
+        return self._do(lambda: self._own_descriptor(call), lambda held: os.chmod(held, call.args[1] & 0o7777))
+
+    def _own_descriptor(self, call: Call) -> int:
+        copy = call.descriptor(call.args[0])
+        path = os.readlink(f"/proc/self/fd/{copy}")
+        if not self.is_own(path.removesuffix(" (deleted)")):
+            os.close(copy)
+            self._refused(path, call)
+            raise PermissionError(errno.EPERM, path)
+        return copy
+
+    def _times(self, call: Call) -> Answer:
+        times: list[int] | None = None
+        if call.args[2]:
+            seconds, nanos, seconds2, nanos2 = struct.unpack("=4q", call.memory(call.args[2], 32))
+            now, omit = 0x3FFFFFFF, 0x3FFFFFFE
+            if nanos in (now, omit) or nanos2 in (now, omit):
+                return self._do(lambda: self._timed(call), lambda held: _some_times(held, seconds, nanos, seconds2, nanos2))
+            times = [seconds * 10**9 + nanos, seconds2 * 10**9 + nanos2]
+        return self._do(
+            lambda: self._timed(call), lambda held: os.utime(held, ns=(times[0], times[1])) if times else os.utime(held)
+        )
+
+    def _timed(self, call: Call) -> int:
+        no_follow = 0x100
+        return self._held(call, 1, 0, follow=not call.args[3] & no_follow) if call.args[1] else self._own_descriptor(call)
+
+    def _do(self, find: Callable[[], int], act: Callable[[str], None]) -> Answer:
+        try:
+            held = find()
+        except OSError as error:
+            return error.errno
+        try:
+            act(f"/proc/self/fd/{held}")
+        except OSError as error:
+            return error.errno
+        finally:
+            os.close(held)
+        return 0
+
+    def _chown(self, call: Call) -> Answer:
+        shift = {"fchownat": 2}.get(call.name, 1)
+        keep = 0xFFFFFFFF
+        user, group = (value & keep for value in call.args[shift : shift + 2])
+        # To give what is ours to ourselves is a habit of archivers; anything else is refused.
+        if user in (os.geteuid(), keep) and group in (os.getegid(), keep):
+            return 0
+        return self._refused(call.name, call) and errno.EPERM
+
+    # processes
+
+    def _signal(self, call: Call) -> Answer:
+        target = _signed(call.args[0])
+        members = family.below(self._root)
+        if target == 0:
+            return None
+        if target > 0:
+            inside = target in members or _leader(target) in members
+        else:
+            inside = target != -1 and -target in members.values()
+        if inside:
+            return None
+        self._report.say("refused", call.name, detail=f"process {target}, outside the box")
+        return errno.EPERM
+
+    # connections
+
+    def _socket(self, call: Call) -> Answer:
+        domain, kind = call.args[0] & 0xFFFFFFFF, call.args[1] & 0xF
+        if domain in (socket.AF_INET, socket.AF_INET6) and kind == socket.SOCK_DGRAM:
+            return errno.EAFNOSUPPORT  # not reported: every look-up of a name tries one
+        self._report.say("refused", call.name, detail=f"family {domain}, type {kind}")
+        return errno.EPERM
+
+    def _connect(self, call: Call) -> Answer:
+        raw = call.memory(call.args[1], min(call.args[2], 128))
+        copy = socket.socket(fileno=call.descriptor(call.args[0]))
+        with copy:
+            if copy.family == socket.AF_UNIX:
+                host, _ = address_of(raw)
+                if host.startswith("@"):
+                    return self._refused(host, call)
+                return connect_to_own(call, raw, self._report, self.is_own)
+            if copy.family not in (socket.AF_INET, socket.AF_INET6):
+                return _connected(copy, raw)
+            host, port = address_of(raw)
+            if not host:
+                return _connected(copy, raw)  # of no family: lets go of a connection
+            if host.startswith("127.") or host in ("::1", "0.0.0.0", "::"):
+                if port in self._ports:
+                    self._report.say("connect", host, port=port, detail="inside the box")
+                    return _connected(copy, raw)
+                if port != 53 and port not in self._here:
+                    self._report.say("refused", host, port=port, detail="a port of this machine")
+                    return errno.ECONNREFUSED
+            if self._inlet is None:
+                self._report.say("refused", host, port=port, detail="no network")
+                return errno.ENETUNREACH
+            return self._led(copy, host, port)
+
+    def _led(self, copy: socket.socket, host: str, port: int) -> Answer:
+        """Connect to our own inlet instead, which learns from the port it comes from where it was meant to go."""
+        assert self._inlet is not None
+        address, number = self._inlet
+        if copy.family == socket.AF_INET6:
+            raw = struct.pack("=H", socket.AF_INET6) + number.to_bytes(2, "big") + bytes(4)
+            raw += socket.inet_pton(socket.AF_INET6, f"::ffff:{address}") + bytes(4)
+            with contextlib.suppress(OSError):
+                copy.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        else:
+            raw = struct.pack("=H", socket.AF_INET) + number.to_bytes(2, "big") + socket.inet_aton(address) + bytes(8)
+        with self._lock:
+            answer = _connected(copy, raw)
+            if answer in (0, errno.EINPROGRESS):
+                self._meant(copy.getsockname()[1], host, port)
+        return answer
+
+    def _bind(self, call: Call) -> Answer:
+        raw = call.memory(call.args[1], min(call.args[2], 128))
+        copy = socket.socket(fileno=call.descriptor(call.args[0]))
+        with copy:
+            if copy.family in (socket.AF_INET, socket.AF_INET6):
+                host, port = address_of(raw)
+                if not (host.startswith("127.") or host == "::1"):
+                    self._report.say("refused", host, port=port, detail="listens beyond the loopback")
+                    return errno.EACCES
+                answer = _called(_libc.bind, copy, raw)
+                if answer == 0:
+                    self._ports.add(copy.getsockname()[1])
+                return answer
+            if copy.family == socket.AF_UNIX:
+                return self._bind_unix(call, copy, raw)
+            return _called(_libc.bind, copy, raw)
+
+    def _bind_unix(self, call: Call, copy: socket.socket, raw: bytes) -> Answer:
+        name, _ = address_of(raw)
+        if not name or name.startswith("@"):
+            return self._refused(name or "socket without a name", call)
+        path = call.path(call.args[1] + 2)
+        try:
+            held = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+        except OSError as error:
+            return error.errno
+        try:
+            if not self.is_own(os.readlink(f"/proc/self/fd/{held}")):
+                return self._refused(path, call)
+            self._report.say("socket", path, detail="bound")
+            place = os.fsencode(f"/proc/self/fd/{held}/{os.path.basename(path)}")
+            return _called(_libc.bind, copy, struct.pack("=H", socket.AF_UNIX) + place + b"\0")
+        finally:
+            os.close(held)
+
+    def _listen(self, call: Call) -> Answer:
+        copy = socket.socket(fileno=call.descriptor(call.args[0]))
+        with copy:
+            if copy.family in (socket.AF_INET, socket.AF_INET6) and copy.getsockname()[1] not in self._ports:
+                self._report.say("refused", "listen", detail="a port on every address")
+                return errno.EACCES
+            try:
+                copy.listen(_signed(call.args[1]))
+            except OSError as error:
+                return error.errno
+            return 0
+
+
+def _connected(copy: socket.socket, raw: bytes) -> Answer:
+    return _called(_libc.connect, copy, raw)
+
+
+def _called(function: Callable[..., int], copy: socket.socket, raw: bytes) -> Answer:
+    return 0 if function(copy.fileno(), raw, len(raw)) == 0 else ctypes.get_errno()
+
+
+def _some_times(path: str, seconds: int, nanos: int, seconds2: int, nanos2: int) -> None:
+    times = struct.pack("=4q", seconds, nanos, seconds2, nanos2)
+    kernel.syscall("utimensat", _AT_CWD, os.fsencode(path), times, 0)
+
+
+def _leader(thread: int) -> int:
+    try:
+        with open(f"/proc/{thread}/status") as file:
+            return next(int(line[5:]) for line in file if line.startswith("Tgid:"))
+    except (OSError, StopIteration):
+        return 0
+
+
+def _signed(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
