@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INPUTS := pyproject.toml $(wildcard bin/earnest)
 
-.PHONY: run test lint types pytest servers suite conformance clients clean
+.PHONY: run test lint types pytest servers suite browser conformance clients clean
 
 run: $(INSTALLED)
 	@exec $(BIN)/earnest run $(ARGS)
@@ -32,7 +32,7 @@ types: $(INSTALLED_DEV)
 # Tests marked `alone` measure time or load the whole machine; they run after the others, one by one. Many tests start real
 # processes: one that fails is run once more, and the summary names it (R), so that a starved machine is told from a defect.
 RERUN := --reruns 1 -rR
-pytest: $(INSTALLED_DEV) servers suite
+pytest: $(INSTALLED_DEV) servers suite browser
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" $(RERUN) --durations=15
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone $(RERUN) --durations=15 || [ $$? -eq 5 ]
 
@@ -41,6 +41,10 @@ servers: | $(INSTALLED_DEV)
 
 suite: | $(INSTALLED_DEV)
 	@$(BIN)/python scripts/setup-conformance
+
+# Chromium, for the tests that look at pages.
+browser:
+	@scripts/setup-browser
 
 # The official conformance suite alone, and its figures in docs/conformance.md. The same legs are part of `make test`.
 conformance: $(INSTALLED_DEV) suite

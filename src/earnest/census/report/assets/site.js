@@ -50,7 +50,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 // A link to a tool opens what it leads to.
 const open = () => {
   const found = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (found) for (const inner of found.querySelectorAll("details")) inner.open = true;
+  if (found && found.matches(".tool")) for (const inner of found.querySelectorAll("details")) inner.open = true;
 };
 window.addEventListener("hashchange", open);
 open();
