@@ -142,9 +142,9 @@ class FlowState:
             node = self._index[key]
         return node.seen()
 
-    def count(self, key: Key, bits: int) -> bool:
-        """Count one more cause of labels that `key` carries itself and whose causes are not named any more. False where that
-        cannot be said of all of them: nothing was counted, and `raise_` has to be called."""
+    def count(self, key: Key, bits: int, times: int = 1) -> bool:
+        """Count so many more causes of labels that `key` carries itself and whose causes are not named any more. False where
+        that cannot be said of all of them: nothing was counted, and `raise_` has to be called."""
         node = self._index.get(key)
         if node is None or bits & ~node.own:
             return False
@@ -155,8 +155,25 @@ class FlowState:
         for bit in LABEL_NAMES:
             if bits & bit:
                 known = causes[bit]
-                causes[bit] = Causes(known.first, known.more + 1)
+                causes[bit] = Causes(known.first, known.more + times)
         return True
+
+    def grounds(self, key: Key) -> list[tuple[str, object, object, object]] | None:
+        """What it stands on that a decision at `key` finds the labels it finds: that the key is kept where it is, its own
+        labels, then those below and above it. None for a key that is not known."""
+        node = self._index.get(key)
+        if node is None:
+            return None
+        found: list[tuple[str, object, object, object]] = [
+            ("item", self._index, key, node),
+            ("equals", node, "own", node.own),
+            ("equals", node, "below", node.below),
+        ]
+        above = node.parent
+        while above is not None:
+            found.append(("equals", above, "own", above.own))
+            above = above.parent
+        return found
 
     def raise_(self, key: Key, bits: int, cause: Cause) -> int:
         """Add labels at `key`; returns those that are new at this node (what has to be persisted)."""

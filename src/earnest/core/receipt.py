@@ -176,6 +176,36 @@ def chain(data: bytes) -> str:
     return _sha256(data).hexdigest()
 
 
+def encode(record: Record) -> bytes:
+    """A record as it stands in its line."""
+    return _encode(record)
+
+
+class Chain:
+    """The end of one writer's chain: `seq` and `head` (its hash) of the last record, and in `held` the lines that nobody has
+    written yet."""
+
+    __slots__ = ("head", "held", "held_bytes", "name", "seq")
+
+    def __init__(self, writer: str) -> None:
+        """A writer is ASCII letters, digits and hyphens."""
+        self.name = writer.encode()
+        self.seq = 0
+        self.head = genesis(writer).encode()
+        self.held: list[bytes] = []
+        self.held_bytes = 0
+
+    def append(self, record: bytes) -> int:
+        """Put an encoded record into the chain; returns its number."""
+        seq = self.seq + 1
+        data = b'{"seq":%d,"id":"%b.%d","prev":"%b","record":%b}' % (seq, self.name, seq, self.head, record)
+        self.head = _sha256(data).hexdigest().encode()
+        self.seq = seq
+        self.held.append(data)
+        self.held_bytes += len(data)
+        return seq
+
+
 def read_line(data: bytes) -> Line:
     """A line as data. Raises `msgspec.DecodeError` (or its `ValidationError`) for what is none."""
     return _decode(data)
@@ -183,10 +213,7 @@ def read_line(data: bytes) -> Line:
 
 def compact(profile: Profile) -> str:
     """A profile in one line: `read_only=false/default destructive=true/claimed …`."""
-    return " ".join(
-        f"{name}={str(value.value).lower()}/{value.basis}"
-        for name, value in ((n, profile.get(n)) for n in NAMES)
-    )
+    return " ".join(f"{name}={str(value.value).lower()}/{value.basis}" for name, value in ((n, profile.get(n)) for n in NAMES))
 
 
 def expand(text: str) -> dict[str, dict[str, bool | str]]:
@@ -222,26 +249,18 @@ def verify(
         try:
             found = _decode(data)
         except msgspec.DecodeError:
-            findings.append(
-                Finding(
-                    "change", expected, expected, number, f"line {number} is no receipt (record {expected}?)"
-                )
-            )
+            findings.append(Finding("change", expected, expected, number, f"line {number} is no receipt (record {expected}?)"))
             # Its place is taken, whatever stands there; the successor cannot be checked against it.
             expected, last = expected + 1, ""
             continue
         seq, head = found.seq, chain(data)
         count += 1
         if found.id != f"{writer}.{seq}":
-            findings.append(
-                Finding("change", seq, seq, number, f"record {seq} calls itself {found.id[:80]!a}")
-            )
+            findings.append(Finding("change", seq, seq, number, f"record {seq} calls itself {found.id[:80]!a}"))
         if isinstance(found.record, Repair):
             repairs.append(found.record)
         if seq in known and known[seq] != {head}:
-            findings.append(
-                Finding("change", seq, seq, number, f"record {seq} is not the one its checkpoint was made of")
-            )
+            findings.append(Finding("change", seq, seq, number, f"record {seq} is not the one its checkpoint was made of"))
         elif seq in known:
             covered = max(covered, seq)
             since = 0.0
@@ -255,9 +274,7 @@ def verify(
                 findings.append(Finding("change", seq, seq, number, text))
                 continue
             gaps.remove(late)
-            gaps += [
-                gap for gap in ((late[0], seq - 1, late[2]), (seq + 1, late[1], late[2])) if gap[0] <= gap[1]
-            ]
+            gaps += [gap for gap in ((late[0], seq - 1, late[2]), (seq + 1, late[1], late[2])) if gap[0] <= gap[1]]
             text = f"record {seq} stands in line {number}, after record {expected - 1}"
             findings.append(Finding("reordering", seq, seq, number, text))
             continue

@@ -35,6 +35,7 @@ from earnest.gateway.seal import Seal
 from earnest.gateway.served import Served
 from earnest.gateway.stdio_front import StdioFront
 from earnest.gateway.tokens import Tokens
+from earnest.gateway.tracks import layer_for
 from earnest.gateway.views import Views
 from earnest.gateway.world import World, Worlds
 from earnest.net.checks import loopback_hosts
@@ -179,6 +180,7 @@ class App:
             log=log,
             scrub=self.ctx.scrub,
         )
+        self.gateway.layer = layer_for(self.gateway, self.receipts, self.payloads)
         self.gateway.start()
         self.gateway.spawn(self._load_key())
         self._housekeeper = loop.call_later(60, self._keep_house)
@@ -367,6 +369,8 @@ class App:
                     connections=limits.connections,
                 ),
             )
+            if self.gateway.layer is not None:
+                self.listener.begin = self.gateway.layer.tracks.begin
             bound = self.listener.address
             self._host = wanted[0]
             own = loopback_hosts(bound[1]) | {f"{bound[0]}:{bound[1]}"}

@@ -21,6 +21,7 @@ from earnest.gateway.session import Session
 from earnest.net.checks import Refusal, bearer, check_host, check_origin, check_token, token_digest
 from earnest.net.message import Request
 from earnest.net.responder import EventStream, Responder
+from earnest.net.tracks import Ground
 from earnest.protocol import envelope, eras, headers
 from earnest.protocol.calls import Metas, read_params
 from earnest.protocol.envelope import Limits, Message, WireError
@@ -87,9 +88,10 @@ class _HttpTransport:
 
 
 class _Entry:
-    __slots__ = ("session", "transport", "used")
+    __slots__ = ("gone", "session", "transport", "used")
 
     def __init__(self, session: Session, transport: _HttpTransport, used: float) -> None:
+        self.gone = False
         self.session = session
         self.transport = transport
         self.used = used
@@ -319,11 +321,17 @@ class HttpFront:
             self._modern[key] = entry
         entry.used = self._gateway.now()
         session = entry.session
-        # Ids are the client's own and many clients may share a session here: each request gets a key of its own.
-        self._requests += 1
-        internal = b"%d %b" % (self._requests, message.id)
+        internal = self._own_key(message.id)
         request.on_disconnect(partial(session.vanished, internal))
         session.handle(message, outlet, known.fields, as_id=internal, params=params, meta=meta)
+        relay, layer = session.relays.get(internal), self._gateway.layer
+        if relay is not None and layer is not None:
+            layer.lay(relay, request.head, request.connection, _Way(self, known, entry))
+
+    def _own_key(self, id: bytes) -> bytes:
+        """Ids are the client's own and many clients may share a session here: each request gets a key of its own."""
+        self._requests += 1
+        return b"%d %b" % (self._requests, id)
 
     def _post_legacy(self, request: Request, responder: Responder, client: Client, known: _Known, message: Message) -> None:
         id, route = request.header(SESSION_HEADER), known.route
@@ -418,6 +426,8 @@ class HttpFront:
 
     def expire(self, idle_s: float = IDLE_S) -> None:
         """Forget sessions that nobody used for so long and that have nothing under way."""
+        if self._gateway.layer is not None:
+            self._gateway.layer.settle()  # what is on a track is under way too
         limit = self._gateway.now() - idle_s
         for legacy in [k for k, e in self._legacy.items() if self._idle(e, limit)]:
             self._leave(self._legacy.pop(legacy))
@@ -429,8 +439,41 @@ class HttpFront:
         return entry.used <= limit and not entry.session.relays and not entry.session.listening and not streaming
 
     def _leave(self, entry: _Entry) -> None:
+        entry.gone = True
         entry.session.close()
         entry.transport.streams.close()
+
+
+class _Way:
+    """Where tracks of one head and session begin (`tracks.Way`)."""
+
+    def __init__(self, front: HttpFront, known: _Known, entry: _Entry) -> None:
+        self._front = front
+        self._known = known
+        self._entry = entry
+
+    def grounds(self) -> list[Ground]:
+        known, front, tokens = self._known, self._front, self._front._tokens
+        return [
+            ("is", front, "hosts", known.hosts),
+            ("is", front, "origins", known.origins),
+            ("item", tokens, known.digest, tokens[known.digest]),
+            ("is", self._entry, "gone", False),
+        ]
+
+    def place(self) -> _Entry:
+        return self._entry
+
+    def used(self) -> None:
+        self._entry.used = self._front._gateway.now()
+
+    def outlet(self, responder: Responder) -> HttpOutlet:
+        return HttpOutlet(responder)
+
+    def keep(self, request: Request, id: bytes) -> bytes:
+        kept = self._front._own_key(id)
+        request.on_disconnect(partial(self._entry.session.vanished, kept))
+        return kept
 
 
 def _readable(request: Request) -> bool:

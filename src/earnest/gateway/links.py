@@ -50,6 +50,10 @@ class Links:
             return None
         return slot.link
 
+    def grounds(self, owner: Owner, link: Link) -> tuple[str, object, object, object]:
+        """What it stands on (`net.tracks`) that this is the link of an owner."""
+        return ("is", self._slots[owner], "link", link)
+
     async def get(self, owner: Owner, make: Callable[[], Link], opened: Callable[[Link], None]) -> Link:
         """The open link of an owner, opened by `make` if there is none. `opened` is called once for each new link, before
         anyone gets it. Raises what opening raised, or E1209 while a broken server rests."""

@@ -10,6 +10,35 @@ from earnest.core import receipt
 from earnest.pdp.facts import Judgement
 
 
+def decision_of(
+    judgement: Judgement, decision: Literal["allow", "ask", "deny"], time: float, arguments_sha256: str
+) -> receipt.Decision:
+    """The decision record of a judgement, of this time and for these arguments."""
+    question = judgement.question
+    tool = question.tool
+    return receipt.Decision(
+        time=time,
+        client=question.client,
+        conversation=question.key,
+        server=question.server.name,
+        identity=question.server.identity,
+        method=question.method,
+        tool=question.subject,
+        decision=decision,
+        reasons=judgement.reasons,
+        arguments_sha256=arguments_sha256,
+        pin=tool.pin,
+        policy_sha256=judgement.policy_sha256,
+        labels_before=judgement.labels_before,
+        profile=tool.compact if judgement.profile is tool.profile else receipt.compact(judgement.profile),
+        approval=judgement.approval,
+        endorsement=judgement.endorsement,
+        trust=question.server.trust.value,
+        title=tool.title,
+        client_asks="person" if question.client_asks else "nobody",
+    )
+
+
 class Log(Protocol):
     """Where records go. `append` gives the record's id and buffers; `flush` hands all to the operating system (E14xx)."""
 
@@ -39,31 +68,8 @@ class Records:
     def decided(self, judgement: Judgement, decision: Literal["allow", "ask", "deny"]) -> str:
         """Append the decision record; its id becomes the judgement's."""
         question = judgement.question
-        tool = question.tool
-        profile = tool.compact if judgement.profile is tool.profile else receipt.compact(judgement.profile)
-        judgement.id = self._log.append(
-            receipt.Decision(
-                time=judgement.time,
-                client=question.client,
-                conversation=question.key,
-                server=question.server.name,
-                identity=question.server.identity,
-                method=question.method,
-                tool=question.subject,
-                decision=decision,
-                reasons=judgement.reasons,
-                arguments_sha256=judgement.arguments_sha256,
-                pin=question.tool.pin,
-                policy_sha256=judgement.policy_sha256,
-                labels_before=judgement.labels_before,
-                profile=profile,
-                approval=judgement.approval,
-                endorsement=judgement.endorsement,
-                trust=question.server.trust.value,
-                title=tool.title,
-                client_asks="person" if question.client_asks else "nobody",
-            )
-        )
+        record = decision_of(judgement, decision, judgement.time, judgement.arguments_sha256)
+        judgement.id = self._log.append(record)
         if self._payloads is not None and question.arguments:
             self._payloads.keep("arguments", judgement.arguments_sha256, question.arguments)
         return judgement.id

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
 
 from earnest.core.errors import EarnestError
 from earnest.net.limits import ClientLimits
 from earnest.net.message import Headers, RawHeaders
+from earnest.net.tracks import compiled
 from earnest.net.url import Origin
+
+if TYPE_CHECKING:
+    from earnest.net._tracks import Trip
 
 _KEPT_HEADS: Final = 256
 _KEPT_HEAD_BYTES: Final = 2048
@@ -35,6 +39,7 @@ class PoolHome(Protocol):
 
     limits: ClientLimits
     heads: dict[bytes, KnownHead]
+    answers: dict[bytes, float] | None
 
     def joined(self, connection: ClientConnection) -> None: ...
     def left(self, connection: ClientConnection) -> None: ...
@@ -115,13 +120,15 @@ class _Broken(Exception):
 
 
 class ClientConnection(asyncio.Protocol):
-    """One connection; `handle` is the request that owns it, None while it is idle."""
+    """One connection; `handle` is the request that owns it, or `trip` the call that goes along a track (`tracks.py`); both are
+    None while it is idle."""
 
     def __init__(self, pool: PoolHome, origin: Origin) -> None:
         self.pool = pool
         self.origin = origin
         self.transport: Any = None
         self.handle: Handle | None = None
+        self.trip: Trip | None = None
         self.fresh = True
         self.dead = False
         self.idle_until = NEVER
@@ -151,6 +158,15 @@ class ClientConnection(asyncio.Protocol):
         handle.sent = True
         self.transport.write(handle.payload)
 
+    def adopt(self, handler: ResponseHandler, max_body: int) -> Handle:
+        """Let a request that was sent along a track go on as any other's."""
+        self._reset()
+        handle = Handle(self.origin, b"", handler, False, max_body, NEVER)
+        handle.sent = True
+        handle.conn = self
+        self.trip, self.handle = None, handle
+        return handle
+
     def cut(self) -> None:
         """Close at once; whoever owned the connection hears nothing of it."""
         self.handle = None
@@ -164,6 +180,10 @@ class ClientConnection(asyncio.Protocol):
         self.pool.joined(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.trip is not None:
+            if not self.trip.answer(data):
+                self.trip.become()  # which takes what was heard up to now
+            return
         if self.handle is None:
             self.cut()  # nobody asked: whatever this is, it is no answer to the next request
             return
@@ -223,6 +243,12 @@ class ClientConnection(asyncio.Protocol):
         if len(heads) >= _KEPT_HEADS:
             heads.clear()
         heads[raw] = KnownHead(self._status, headers, self._body_bytes, self.idle_s)
+        answers = self.pool.answers
+        if answers is not None and self._status == 200 and headers.media_type == "application/json":
+            if len(answers) >= _KEPT_HEADS:
+                answers.clear()
+            if (shape := compiled.shape(raw)) is not None:
+                answers[shape] = self.idle_s
 
     def _bound(self, was_body: bool, size: int) -> None:
         """A line that never ends reaches no callback, so the bytes that were fed are bounded instead."""
@@ -240,6 +266,8 @@ class ClientConnection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self.trip is not None:
+            self.trip.become()
         self.dead = True
         self.pool.left(self)
         handle = self.handle

@@ -25,17 +25,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httptools
 
 from earnest.net.checks import Refusal
-from earnest.net.limits import ServerLimits
 from earnest.net.message import Head, Headers, RawHeaders, Request
-from earnest.net.responder import Responder
+from earnest.net.responder import EventStream, Responder
+from earnest.net.tracks import Known
 
-Handler = Callable[[Request, Responder], None]
+if TYPE_CHECKING:
+    from earnest.net._tracks import Trip
+    from earnest.net.home import Home
 
 _SINGLE: Final = frozenset((b"host", b"content-length", b"content-type", b"authorization", b"origin", b"expect"))
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -50,26 +51,13 @@ _KEPT_HEAD_BYTES: Final = 4096
 _NEVER: Final = float("inf")
 
 
-class Home(Protocol):
-    """What a connection needs of its listener."""
-
-    loop: asyncio.AbstractEventLoop
-    limits: ServerLimits
-    handler: Handler
-    connections: set[Connection]
-    heads: dict[bytes, Head]
-    closing: bool
-
-    def report(self, what: str, error: Exception) -> None: ...
-    def connection_closed(self) -> None: ...
-
-
 class _Stop(Exception):
     """Leaves the parser; the refusal is kept on the connection."""
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection. `state` is for the handler, `peer` the client's address."""
+    """One client's connection. `state` is for the handler, `peer` the client's address, `tracks` what the handler laid for
+    calls like those that came before (`tracks.py`)."""
 
     def __init__(self, listener: Home) -> None:
         self._listener = listener
@@ -80,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._phase = _IDLE
         self._deadline = _NEVER
         self._queue: deque[tuple[Request, Responder] | Refusal] = deque()
-        self._busy: tuple[Request, Responder] | None = None
+        self._busy: tuple[Request, Responder] | Trip | None = None
         self._refusal: Refusal | None = None
         self._queued_body = 0
         self._paused = False
@@ -92,6 +80,7 @@ class Connection(asyncio.Protocol):
         self._reset()
         self.state: dict[str, Any] = {}
         self.peer: Any = None
+        self.tracks: Known | None = None
 
     def _reset(self) -> None:
         self._target = b""
@@ -123,6 +112,12 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         before = self._phase
         if before == _IDLE and self._busy is None and not self._queue:
+            if self.tracks is not None and self._listener.begin is not None:
+                trip = self._listener.begin(self.tracks, data, self)
+                if trip is not None:
+                    self._busy = trip
+                    self._deadline = _NEVER
+                    return
             end = data.find(b"\r\n\r\n") + 4
             raw = data[:end]
             head = self._listener.heads.get(raw)
@@ -142,6 +137,13 @@ class Connection(asyncio.Protocol):
             self._bound_what_no_callback_sees(before, len(data))
         if self._refusal is not None and self._phase != _REFUSED:
             self._refuse(self._refusal)
+
+    def take_up(self, body: bytes, head: Head) -> tuple[Request, Responder]:
+        """The call that is under way goes on as an ordinary request: that request, and who answers it."""
+        request = Request(head, body, self)
+        responder = Responder(self, True, False, False, self._limits.queued_bytes)
+        self._busy = request, responder
+        return request, responder
 
     def _feed(self, data: bytes | memoryview) -> None:
         try:
@@ -194,7 +196,9 @@ class Connection(asyncio.Protocol):
         self._listener.connections.discard(self)
         self._phase = _REFUSED
         self._closing = True
-        waiting, busy = self._queue, self._busy
+        if self._busy is not None and not isinstance(self._busy, tuple):
+            self._busy.become()
+        waiting, busy = self._queue, cast("tuple[Request, Responder] | None", self._busy)
         self._queue, self._busy = deque(), None
         if busy is not None:
             self._leave(*busy)
@@ -214,16 +218,20 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._stalled = (self.queued(), self._loop.time())
-        if self._busy is not None and self._busy[1].stream_open is not None:
-            self._busy[1].stream_open.writable = False
+        if (stream := self._stream()) is not None:
+            stream.writable = False
 
     def resume_writing(self) -> None:
         self._stalled = None
-        stream = self._busy[1].stream_open if self._busy is not None else None
+        stream = self._stream()
         if stream is not None and not stream.writable:
             stream.writable = True
             if stream.on_writable is not None:
                 stream.on_writable()
+
+    def _stream(self) -> EventStream | None:
+        """The event stream that is being written."""
+        return self._busy[1].stream_open if isinstance(self._busy, tuple) else None
 
     # The parser's side. Exceptions of these leave through `HttpParserError`, so what matters stays on `self`.
 
@@ -350,6 +358,7 @@ class Connection(asyncio.Protocol):
         heads = self._listener.heads
         if len(heads) >= _KEPT_HEADS:
             heads.clear()
+        head.raw = raw
         heads[raw] = head
 
     def _stop(self, status: int, message: str) -> None:
@@ -365,7 +374,7 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             self._listener.report("a request's handler failed", error)
             if responder.stream_open is not None or responder.started:
-                if self._busy is not None and self._busy[1] is responder:
+                if isinstance(self._busy, tuple) and self._busy[1] is responder:
                     self._transport.abort()
             else:
                 responder.json(500, b'{"error":"internal error"}')
@@ -391,7 +400,8 @@ class Connection(asyncio.Protocol):
     def answered(self, close: bool) -> None:
         """The answer is complete: serve the next request, or close."""
         if self._busy is not None:
-            self._busy[0].finished()
+            if isinstance(self._busy, tuple):
+                self._busy[0].finished()
             self._busy = None
         if close or self._listener.closing:
             self._phase = _REFUSED
@@ -469,7 +479,7 @@ class Connection(asyncio.Protocol):
             else:
                 self._transport.close()
             return
-        stream = self._busy[1].stream_open if self._busy is not None else None
+        stream = self._stream()
         if stream is not None:
             if stream.quiet_since < 0:
                 stream.quiet_since = now

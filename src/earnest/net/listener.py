@@ -8,11 +8,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl as tls
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from earnest.core.errors import EarnestError
-from earnest.net.connection import Connection, Handler
+from earnest.net.connection import Connection
+from earnest.net.home import Handler
 from earnest.net.limits import ServerLimits
 from earnest.net.message import Head
+from earnest.net.tracks import Known
+
+if TYPE_CHECKING:
+    from earnest.net._tracks import Trip
 
 
 class Listener:
@@ -24,6 +31,7 @@ class Listener:
         self.limits = limits
         self.connections: set[Connection] = set()
         self.heads: dict[bytes, Head] = {}
+        self.begin: Callable[[Known, bytes, Connection], Trip | None] | None = None
         self.closing = False
         self.address: tuple[str, int] = ("", 0)
         self._server: asyncio.Server | None = None

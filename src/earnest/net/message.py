@@ -70,7 +70,7 @@ class Head:
     for whoever handles requests: what this head means there, and nothing that may differ from one request to the next.
     """
 
-    __slots__ = ("headers", "http10", "keep_alive", "length", "memo", "method", "path", "query")
+    __slots__ = ("headers", "http10", "keep_alive", "length", "memo", "method", "path", "query", "raw")
 
     def __init__(self, method: str, target: str, headers: Headers, *, keep_alive: bool, http10: bool, length: int) -> None:
         """`length`: the bytes of body that this head announces, -1 where that is not known from it alone."""
@@ -81,6 +81,8 @@ class Head:
         self.http10 = http10
         self.length = length
         self.memo: Any = None
+        self.raw = b""
+        """The bytes of a head that is kept by them."""
 
 
 class Request:

@@ -57,6 +57,9 @@ class Pool:
         self._context: ssl.SSLContext | None = None
         self._dialer: Dialer = dialer or Direct(loop)
         self.heads: dict[bytes, KnownHead] = {}
+        self.answers: dict[bytes, float] | None = None
+        """Where shapes of heads are kept that calls along tracks may be answered with, each with the seconds for which its
+        connection may be kept idle."""
         self._idle: dict[Origin, list[ClientConnection]] = {}
         self._waiting: dict[Origin, deque[Handle]] = {}
         self._open: dict[Origin, int] = {}
@@ -128,9 +131,23 @@ class Pool:
         self.enqueue(handle)
         return handle
 
+    def idle(self, origin: Origin) -> list[ClientConnection]:
+        """The free connections to an origin; the same list for as long as the pool is there."""
+        return self._idle.setdefault(origin, [])
+
+    def waiting(self, origin: Origin) -> deque[Handle]:
+        """Requests that wait for a connection to an origin; the same deque for as long as the pool is there."""
+        return self._waiting.setdefault(origin, deque())
+
+    def settle(self) -> None:
+        """Make ordinary requests of those that go along tracks."""
+        for connection in tuple(self._all):
+            if connection.trip is not None:
+                connection.trip.become()
+
     def enqueue(self, handle: Handle) -> None:
         """Let a request wait for a connection, and dial one if there may be one more."""
-        waiting = self._waiting.setdefault(handle.origin, deque())
+        waiting = self.waiting(handle.origin)
         if self._closed or len(waiting) >= self.limits.waiting:
             why = "the pool is closed" if self._closed else f"{len(waiting)} requests wait for it already"
             self._later_lost(handle, failed("E1228", f"no connection to {handle.origin}: {why}", "Try again later."))
@@ -250,6 +267,7 @@ class Pool:
     async def close(self) -> None:
         """Cut every connection; requests under way hear `lost`. Returns when nothing is left running."""
         self._closed = True
+        self.settle()
         if self._timer is not None:
             self._timer.cancel()
         tasks = tuple(self._tasks)

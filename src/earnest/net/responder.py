@@ -18,6 +18,8 @@ _SAFE = (
 )
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200}
 _HEADS = {status: line + _SAFE + b"Content-Type: application/json\r\n" for status, line in _LINES.items()}
+JSON_HEAD = _HEADS[200]
+"""What an answer of JSON begins with, up to its length."""
 _STREAM = _SAFE + b"Content-Type: text/event-stream\r\nX-Accel-Buffering: no\r\n"
 _CLOSE = b"Connection: close\r\n"
 _APART = 128 * 1024

@@ -154,19 +154,35 @@ class Conversations:
         """The labels written at exactly this key."""
         return self._state.own(key)
 
-    def count(self, key: Key, bits: int) -> bool:
-        """Count one more cause of labels that are kept already, where causes are only counted by now; else False, and `raise_`
-        has to be called."""
+    def count(self, key: Key, bits: int, times: int = 1) -> bool:
+        """Count so many more causes of labels that are kept already, where causes are only counted by now; else False, and
+        `raise_` has to be called."""
         if key in self._unsaved:
             return False
         if (self._joined or is_below(key)) and any(
             bits & ~self._state.own(one) or one in self._unsaved for one in self._everywhere(key)
         ):
             return False
-        if not self._state.count(key, bits):
+        if not self._state.count(key, bits, times):
             return False
         self._touched[key] = self._clock()
         return True
+
+    def grounds(self, key: Key, bits: int) -> list[tuple[str, object, object, object]] | None:
+        """What it stands on (`net.tracks`) that a call at this key finds the labels it finds and, setting `bits`, adds nothing
+        to them that would have to be kept. None where that is not so now."""
+        known = self._state.grounds(key)
+        if known is None or self._joined or self.loss is not None or (bits and not self.count(key, bits, 0)):
+            return None
+        known += [("equals", self, "_joined", {}), ("is", self, "loss", None)]
+        for one in self._everywhere(key):
+            known += self._state.grounds(one) or ()
+            known.append(("lacks", self._unsaved, one, None))
+        return known
+
+    def own_grounds(self, key: Key) -> list[tuple[str, object, object, object]]:
+        """What it stands on that this key has the labels that it has by itself."""
+        return (self._state.grounds(key) or [])[:2]
 
     def raise_(self, key: Key, bits: int, cause: Cause) -> int:
         """Add labels. New ones are in the store before this returns; raises E14xx if they cannot be, and then the call must

@@ -40,6 +40,7 @@ from earnest.refine.refinement import Refinement, combined
 
 _TABLES_A_TOOL: Final = 256
 _BAD_ARGUMENTS: Final = "wire/arguments"
+Grounds = list[tuple[str, object, object, object]]
 _PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "resultType"))
 
 
@@ -133,6 +134,44 @@ class Engine:
         if why:
             judgement.reasons = (*judgement.reasons, Reason("refine", why, Verdict.ALLOW))
         return judgement
+
+    def grounds(self, judgement: Judgement) -> tuple[Grounds, Grounds, int] | None:
+        """What an allow stands on, for calls that differ in their arguments alone, in `net.tracks`' words: what has to hold
+        when such a call is judged; of that, what has to hold again when its answer comes; and the labels that it sets. None
+        where the arguments, or whatever else may differ, had a say. The floor has to be asked about each call by itself."""
+        question, flows = judgement.question, self.flows
+        tool, server, profile = question.tool, question.server, judgement.profile
+        bits = _sources(profile)
+        labels = self.conversations.grounds(question.key, bits)
+        if self.conversations.labels(question.key) != judgement.labels_before:
+            return None
+        table = tool.tables.get((self.policy, question.client, question.client_asks, question.method, None))
+        if labels is None or table is None or question.overlay or question.hidden or flows.speaks or flows.listens:
+            return None
+        if tool.words.refiners or tool.words.dispatch is not None or profile is not tool.profile or judgement.endorsement:
+            return None
+        decision = table.ready(judgement.labels_before)
+        if decision is None or judgement.reasons is not decision.reasons or judgement.verdict is not Verdict.ALLOW:
+            return None
+        if tool.standing.safe_output and profile.sees_untrusted.basis is Basis.ENFORCED:
+            return None  # each result has to be held against its schema
+        values: Grounds = [("is", self, "flows", flows), ("is", flows, "listens", False)]
+        calls: Grounds = [
+            *labels,
+            *values,
+            ("is", self, "policy", self.policy),
+            ("is", self, "floor", self.floor),
+            ("is", flows, "speaks", False),
+            ("is", server, "tools", server.tools),
+            ("equals", server, "generation", server.generation),
+            ("item", server.tools, tool.name, tool),
+        ]
+        return calls, [*self.conversations.own_grounds(question.key), *values], bits
+
+    def recur(self, key: Key, bits: int, times: int) -> bool:
+        """So many more calls were allowed at a key on the same grounds. Whether the labels they set are kept already."""
+        self.conversations.touch(key)
+        return not bits or self.conversations.count(key, bits, times)
 
     def admit(self, judgement: Judgement) -> None:
         """Keep the labels that this call's own sources set, before it goes out. Raises E14xx if they cannot be kept."""

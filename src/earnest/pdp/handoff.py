@@ -50,6 +50,10 @@ class Handoff:
         found.at = now
         found.keys.append(key)
 
+    def grounds(self, host: Key) -> tuple[str, object, object, object]:
+        """What it stands on (`net.tracks`) that no call of this host is any session's."""
+        return ("lacks", self._hosts, host, None)
+
     def owner(self, host: Key, server: str, tool: str, arguments: bytes) -> Key:
         """Whose call it is that came to the gateway: the session that announced it, or the host where none did, or several."""
         calls = self._hosts.get(host)

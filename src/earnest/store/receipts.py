@@ -27,11 +27,13 @@ from typing import Final, Protocol
 import msgspec
 
 from earnest.core.errors import EarnestError
-from earnest.core.receipt import Checkpoint, Record, Repair, chain, genesis, line
+from earnest.core.receipt import Chain, Checkpoint, Record, Repair, encode
 from earnest.store import segments
 
 SEGMENT_BYTES: Final = 64 << 20
 CHECKPOINT_RECORDS: Final = 1000
+CHECKPOINT_PAUSE_S: Final = 0.25
+"""Seconds between two checkpoints, unless ten times as many records came."""
 HELD_BYTES: Final = 8 << 20
 
 _WRITER: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -71,12 +73,12 @@ class ReceiptLog:
         self.folder, self.writer, self.strict = folder, writer, strict
         self._signer, self._clock, self._on_checkpoint = signer, clock, on_checkpoint
         self._segment_bytes, self._every = segment_bytes, checkpoint_records
-        self._held: list[bytes] = []
-        self._held_bytes = 0
-        self._failing = False
+        self.chain = Chain(writer)
+        """The chain's end in memory."""
+        self.failing = False
+        """The last write failed; what is in the chain and was not written comes first in the next."""
         self.problem: EarnestError | None = None
         self._fd = self._lock = -1
-        self.seq, self.head = 0, genesis(writer)
         self._number, self._size = 0, 0
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -93,32 +95,37 @@ class ReceiptLog:
         except OSError as error:
             self._release()
             raise self._explain(error) from None
-        self._signed = known.seq if known else 0
+        self._signed, self._signed_at = known.seq if known else 0, 0.0
         for repair in repairs:
             self.append(repair)
         self.flush()
 
+    @property
+    def seq(self) -> int:
+        """The number of the last record appended."""
+        return self.chain.seq
+
+    @property
+    def head(self) -> str:
+        """The hash of the last record appended."""
+        return self.chain.head.decode()
+
     def append(self, record: Record) -> str:
         """Add a record to the chain, in memory, and return its id. Raises E1410 or E1411 where the log has
         not been writable for long and nothing more can be held."""
-        if self._failing and self._held_bytes > HELD_BYTES:
+        if self.failing and self.chain.held_bytes > HELD_BYTES:
             self.flush()
-        seq = self.seq + 1
-        data = line(self.writer, seq, self.head, record)
-        self.head = chain(data)
-        self.seq = seq
-        self._held.append(data)
-        self._held_bytes += len(data)
-        return f"{self.writer}.{seq}"
+        return f"{self.writer}.{self.chain.append(encode(record))}"
 
     def flush(self) -> None:
         """Hand what was appended to the operating system in one write; in strict mode, to the disk. Raises
         E1410 or E1411; nothing is lost then, and no call of this tick may go out."""
-        if not self._held:
+        chain = self.chain
+        if not chain.held:
             return
-        self._held.append(b"")
-        data = b"\n".join(self._held)
-        self._held.pop()
+        chain.held.append(b"")
+        data = b"\n".join(chain.held)
+        chain.held.pop()
         written = 0
         try:
             if self._fd < 0 or self._size >= self._segment_bytes:
@@ -128,15 +135,16 @@ class ReceiptLog:
             if self.strict:
                 _sync(self._fd)
         except OSError as error:
-            self._failing = True
+            self.failing = True
             if written:
                 self._take_back()
             raise self._explain(error) from None
-        self._failing = False
+        self.failing = False
         self._size += len(data)
-        self._held.clear()
-        self._held_bytes = 0
-        if self.seq - self._signed >= self._every:
+        chain.held.clear()
+        chain.held_bytes = 0
+        since = self.seq - self._signed
+        if since >= self._every and (since > 9 * self._every or not 0 <= self._clock() - self._signed_at < CHECKPOINT_PAUSE_S):
             self.checkpoint()
 
     def _take_back(self) -> None:
@@ -150,7 +158,7 @@ class ReceiptLog:
         """Sign where the chain is, if it has grown since, and note it in the folder and through
         `on_checkpoint`. A failure is kept in `problem` and tried again; the records themselves are safe by
         then."""
-        if self._signer is None or self._held or self.seq == self._signed:
+        if self._signer is None or self.chain.held or self.seq == self._signed:
             return None
         made = Checkpoint(self.writer, self.seq, self.head, self._clock())
         try:
@@ -170,7 +178,7 @@ class ReceiptLog:
             self.problem = error
             return None
         self.problem = None
-        self._signed = made.seq
+        self._signed, self._signed_at = made.seq, made.time
         return made
 
     def close(self) -> None:
@@ -218,12 +226,12 @@ class ReceiptLog:
                     break
                 end = segments.tail(path)
             if end.line is not None:
-                self.seq, self.head = end.line.seq, end.head
+                self.chain.seq, self.chain.head = end.line.seq, end.head.encode()
         if known is not None and known.writer == self.writer and known.seq > self.seq:
             first = self.seq + 1
             text = f"records {first} to {known.seq} were there once and are gone"
             repairs.append(Repair(self._clock(), text, first=first, last=known.seq))
-            self.seq, self.head = known.seq, known.head
+            self.chain.seq, self.chain.head = known.seq, known.head.encode()
         return repairs
 
     def _set_aside(self, path: str, size: int, torn: int) -> Repair:

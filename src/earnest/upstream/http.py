@@ -12,6 +12,7 @@ Sources: MCP 2025-11-25 and 2026-07-28, "Transports" and "Versioning".
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random as randomness
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,12 +21,12 @@ import msgspec
 
 from earnest.core.canonical import members
 from earnest.core.errors import EarnestError
-from earnest.net.client import Handle, ResponseHandler
+from earnest.net.client import ClientConnection, Handle, ResponseHandler
 from earnest.net.dial import TlsSettings
 from earnest.net.limits import ClientLimits
 from earnest.net.message import fields
 from earnest.net.pool import Lead, Pool
-from earnest.net.url import split
+from earnest.net.url import Origin, split
 from earnest.protocol import envelope
 from earnest.protocol.envelope import Message
 from earnest.protocol.eras import MODERN_ERRORS, UNSUPPORTED_VERSION
@@ -35,7 +36,7 @@ from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.http_exchange import HttpExchange
 from earnest.upstream.http_quiet import Farewell, Quiet
 from earnest.upstream.http_stream import StandingStream
-from earnest.upstream.http_wire import WIDE, Redactor, configured, parameters, session_id
+from earnest.upstream.http_wire import ACCEPT, UNREACHABLE, WIDE, Redactor, configured, parameters, session_id
 from earnest.upstream.legacy_sse import LegacySseLink
 from earnest.upstream.opening import (
     IN_LOG,
@@ -54,12 +55,9 @@ from earnest.upstream.opening import (
 )
 from earnest.upstream.waiter import Waiter
 
-ACCEPT: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 _NO_LIMIT: Final = 1 << 62
 _LEADS: Final = 512
 """Request heads that a link keeps, one for each object that was called."""
-_UNREACHABLE: Final = frozenset(("E1220", "E1221", "E1222", "E1223", "E1229", "E1234"))
-"""Errors that every further attempt would meet as well."""
 
 
 class HttpLink:
@@ -111,7 +109,8 @@ class HttpLink:
         self._leads: dict[tuple[str, str], Lead] = {}
         self._exchanges: set[HttpExchange] = set()
         self._standing: StandingStream | None = None
-        self._next = 0
+        self.numbers = itertools.count(1)
+        """The ids of requests."""
         self._opened = False
         self._lost: EarnestError | None = None
         self._closing = False
@@ -149,7 +148,7 @@ class HttpLink:
                 return outcome
             exchange, reply, error = outcome
             if error is not None:
-                if error.code in _UNREACHABLE:
+                if error.code in UNREACHABLE:
                     raise error
                 failures.append(f"{method}: {error.message}")
                 said += [f"{method}: {error.said}"] if error.said else []
@@ -307,6 +306,7 @@ class HttpLink:
         if self._closing:
             return
         self._closing = True
+        self._pool.settle()
         if self._standing is not None:
             self._standing.stop()
         if self.legacy_sse is not None:
@@ -329,8 +329,7 @@ class HttpLink:
     def reserve(self) -> int:
         if self.legacy_sse is not None:
             return self.legacy_sse.reserve()
-        self._next += 1
-        return self._next
+        return next(self.numbers)
 
     def call(
         self,
@@ -415,6 +414,21 @@ class HttpLink:
         except asyncio.CancelledError:
             exchange.cancel()
             raise
+
+    def along(self, named: str, params: bytes) -> tuple[list[tuple[str, object, object, object]], bytes, Pool, Origin] | None:
+        """For calls of one tool along a track (`net.tracks`): what it stands on that they go out as they do, the head of their
+        requests up to its length, and where connections for them are. None where each needs a look."""
+        if self.legacy_sse is not None or not self.hello.modern or not self.alive:
+            return None
+        grounds: list[tuple[str, object, object, object]] = [("is", self, "_lost", None), ("is", self, "_closing", False)]
+        return grounds, self._lead("tools/call", named, params, ()).raw, self._pool, self._origin
+
+    def adopt(self, number: int, handler: ExchangeHandler, connection: ClientConnection) -> HttpExchange:
+        """A call of this number that went along a track goes on as an exchange like others."""
+        exchange = HttpExchange(self, b"%d" % number, "tools/call", handler, modern=True)
+        exchange.handle = connection.adopt(exchange, _NO_LIMIT)
+        self._exchanges.add(exchange)
+        return exchange
 
     def notify(self, method: str, params: bytes) -> None:
         if self.legacy_sse is not None:

@@ -26,6 +26,10 @@ WIDE: Final = frozenset(
 )
 """Notifications about the server as a whole; no request of a client causes one."""
 
+ACCEPT: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+UNREACHABLE: Final = frozenset(("E1220", "E1221", "E1222", "E1223", "E1229", "E1234"))
+"""Errors that every further attempt would meet as well."""
+
 _FRAMING: Final = ("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer")
 _OURS: Final = frozenset(
     (*_FRAMING, "accept", "accept-encoding", "content-type", "last-event-id", "transfer-encoding", "upgrade")

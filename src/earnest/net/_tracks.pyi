@@ -1,0 +1,104 @@
+"""The compiled piece of the data path, as `tracks.py` describes it. It may not be there: nothing but `tracks.py` imports it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+DEPTH_READ: int
+"""Levels of a message that is read there, at most."""
+
+class Guard:
+    def __init__(self, kind: str, owner: object, name: object, expected: object = None) -> None: ...
+
+def holds(guards: tuple[Guard, ...]) -> bool:
+    """Whether all of them hold."""
+
+def shape(head: bytes) -> bytes | None:
+    """A head without the digits of its Content-Length; None where those are not found."""
+
+def answer_with(head: bytes) -> None:
+    """What every answer begins with, up to its length."""
+
+def canonical_form(raw: bytes) -> bytes | None:
+    """The canonical form of one JSON text; None where the long way has to say."""
+
+def reaches(arguments: bytes) -> bool:
+    """Whether the floor has to look at arguments."""
+
+def plain(result: bytes) -> bool | None:
+    """Whether a plain result is an error; None for a result that is not plain."""
+
+class Tally:
+    """How often tracks of one conversation and session were used."""
+
+    of: Any
+    times: int
+    def __init__(self, of: object) -> None: ...
+
+class Track:
+    facts: Any
+    tally: Tally
+    guards: tuple[Guard, ...]
+    meta: bytes
+    trips: int
+    def __init__(
+        self,
+        *,
+        facts: object,
+        tally: Tally,
+        guards: tuple[Guard, ...],
+        of_answer: tuple[Guard, ...],
+        meta: bytes,
+        decision: bytes,
+        lead: bytes,
+        numbers: Iterator[int],
+        idle: list[Any],
+        waiting: object,
+        now: Callable[[], float],
+        floor: Callable[[bytes], bool],
+        client: str,
+        server: str,
+        limits: tuple[int, int],
+        labels_after: int,
+    ) -> None: ...
+
+class Trip:
+    track: Track
+    connection: Any
+    upstream: Any
+    id: bytes
+    arguments: bytes
+    arguments_sha256: bytes
+    receipt: int
+    time: float
+    number: int
+    over: bool
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def params(self) -> bytes: ...
+    @property
+    def heard(self) -> bytes: ...
+    def answer(self, data: bytes) -> bool: ...
+    def leave(self) -> None: ...
+    def become(self) -> None: ...
+
+class Tracks:
+    under_way: set[Trip]
+    answers: dict[bytes, float]
+    queue: list[Trip]
+    def __init__(
+        self,
+        *,
+        chain: object,
+        clock: Callable[[], float],
+        digest_of: Callable[[bytes], bytes | None],
+        flush_soon: Callable[[], None],
+        keep: Callable[[Literal["arguments", "result"], str, bytes], None] | None,
+        by_client: dict[str, int],
+        by_server: dict[str, int],
+        longest_request: int,
+        longest_answer: int,
+    ) -> None: ...
+    def begin(self, known: dict[bytes, dict[bytes, Track | None]], data: bytes, connection: object) -> Trip | None: ...
+    def counted(self) -> list[tuple[Tally, int]]: ...
+    def depart(self) -> list[Trip]: ...

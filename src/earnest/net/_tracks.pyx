@@ -1,0 +1,698 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Calls that go the way an earlier one went: the compiled piece of the data path. `tracks.pyi` says what it does and why.
+
+It decides nothing. Whatever is not exactly as it was when the track was laid returns None or False here, and the call goes the
+long way, in Python, from where it stands.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport Py_EQ, PyObject_RichCompareBool
+from libc.string cimport memcpy
+
+import hashlib
+import math
+
+include "_scan.pxi"
+
+cdef extern from "<string.h>" nogil:
+    void* memmem(const void* where, size_t size, const void* what, size_t length)
+
+cdef object sha256 = hashlib.sha256
+cdef double NEVER = math.inf
+cdef bytes ENVELOPE = b'{"jsonrpc":"2.0","id":'
+cdef bytes CALL = b',"method":"tools/call","params":'
+cdef bytes RESULT = b',"result":'
+
+cdef enum:
+    LONGEST_ID = 100
+    LONGEST_HEAD = 4096
+    APART = 128 * 1024  # from this size on an answer is written in pieces, see `responder.py`
+
+
+DEPTH_READ = DEPTH + 3
+"""Levels of a message that is read here, at most."""
+
+
+cdef bytes whole(unsigned long long number):
+    cdef char text[24]
+    cdef int at = 24
+    while True:
+        at -= 1
+        text[at] = 0x30 + number % 10
+        number //= 10
+        if number == 0:
+            return PyBytes_FromStringAndSize(text + at, 24 - at)
+
+
+cdef bytes decimal(double value, int places):
+    """A number that is not negative as JSON, with so many places behind the point."""
+    cdef char text[32]
+    cdef unsigned long long number = <unsigned long long> (value * (1000000 if places == 6 else 1000) + 0.5)
+    cdef int at = 32
+    while number or at > 30 - places:
+        at -= 1
+        if at == 31 - places:
+            text[at] = 0x2E
+        else:
+            text[at] = 0x30 + number % 10
+            number //= 10
+    return PyBytes_FromStringAndSize(text + at, 32 - at)
+
+
+cdef inline bytes piece(Place at, Py_ssize_t size):
+    return PyBytes_FromStringAndSize(<const char*> at, size)
+
+
+cdef bytes digest(bytes data):
+    return sha256(data).hexdigest().encode()
+
+
+# heads
+
+cdef Py_ssize_t length_at(Place at, Py_ssize_t size, long long* length, Py_ssize_t* digit_count) noexcept nogil:
+    """Where the digits of a head's Content-Length stand, in its two usual spellings; -1 for none."""
+    cdef const void* found = memmem(at, size, <const char*> b"\r\nContent-Length: ", 18)
+    cdef Place digit
+    cdef Place end = at + size
+    if found == NULL:
+        found = memmem(at, size, <const char*> b"\r\ncontent-length: ", 18)
+    if found == NULL:
+        return -1
+    digit = <Place> found + 18
+    length[0] = 0
+    digit_count[0] = 0
+    while digit < end and 0x30 <= digit[0] <= 0x39 and digit_count[0] < 9:
+        length[0] = length[0] * 10 + digit[0] - 0x30
+        digit_count[0] += 1
+        digit += 1
+    if digit_count[0] == 0 or digit == end or digit[0] != 0x0D:
+        return -1
+    return digit - digit_count[0] - at
+
+
+cdef bytes without_length(Place at, Py_ssize_t size, Py_ssize_t digits_at, Py_ssize_t digit_count):
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, size - digit_count)
+    cdef char* out = PyBytes_AS_STRING(found)
+    memcpy(out, at, digits_at)
+    memcpy(out + digits_at, at + digits_at + digit_count, size - digits_at - digit_count)
+    return found
+
+
+def shape(bytes head):
+    """A head without the digits of its Content-Length, or None where those are not found: heads of one shape differ in nothing
+    but how long their bodies are."""
+    cdef long long length = 0
+    cdef Py_ssize_t count = 0
+    cdef Place at = <Place> PyBytes_AS_STRING(head)
+    cdef Py_ssize_t found = length_at(at, len(head), &length, &count)
+    return None if found < 0 or len(head) > LONGEST_HEAD else without_length(at, len(head), found, count)
+
+
+cdef bytes split(bytes data, Py_ssize_t* body, long long* length):
+    """The shape of the head at the beginning of `data`, where its body begins and how long that is; None for what is no such
+    head."""
+    cdef Place at = <Place> PyBytes_AS_STRING(data)
+    cdef Py_ssize_t size = len(data), digits_at, count = 0
+    cdef const void* end = memmem(at, size if size < LONGEST_HEAD else LONGEST_HEAD, <const char*> b"\r\n\r\n", 4)
+    if end == NULL:
+        return None
+    body[0] = <Place> end - at + 4
+    digits_at = length_at(at, body[0], length, &count)
+    return None if digits_at < 0 else without_length(at, body[0], digits_at, count)
+
+
+# what a track stands on
+
+@cython.final
+cdef class Guard:
+    """One thing that was so when a track was laid."""
+    cdef object owner, name, expected
+    cdef int kind
+
+    def __init__(self, str kind not None, owner, name, expected=None):
+        self.kind = ("is", "equals", "item", "lacks").index(kind)
+        self.owner = owner
+        self.name = name
+        self.expected = expected
+
+    cdef inline bint holds(self) except -1:
+        cdef object found
+        if self.kind == 3:
+            return self.name not in self.owner
+        try:
+            found = self.owner[self.name] if self.kind == 2 else getattr(self.owner, self.name)
+        except LookupError:
+            return False
+        if self.kind == 1:
+            return found is self.expected or PyObject_RichCompareBool(found, self.expected, Py_EQ)
+        return found is self.expected
+
+
+# for tests: what is read here is read as the long way reads it
+
+def canonical_form(bytes raw not None):
+    """The canonical form of one JSON text, or None."""
+    cdef Place at = <Place> PyBytes_AS_STRING(raw)
+    cdef bytes form = PyBytes_FromStringAndSize(NULL, len(raw))
+    cdef unsigned char* out = <unsigned char*> PyBytes_AS_STRING(form)
+    if canonical(at, at + len(raw), DEPTH, &out) != at + len(raw):
+        return None
+    return form[: out - <unsigned char*> PyBytes_AS_STRING(form)]
+
+
+def reaches(bytes arguments not None):
+    """Whether the floor has to look at arguments."""
+    cdef Place at = <Place> PyBytes_AS_STRING(arguments)
+    return may_reach(at, at + len(arguments))
+
+
+def plain(bytes result not None):
+    """Whether a plain result is an error; None for a result that is not plain."""
+    cdef Place at = <Place> PyBytes_AS_STRING(result)
+    cdef bint failed = False
+    return bool(failed) if plain_result(at, at + len(result), &failed) == at + len(result) else None
+
+
+cpdef bint holds(tuple guards) except -1:
+    """Whether all of them hold."""
+    cdef object guard
+    for guard in guards:
+        if not (<Guard> guard).holds():
+            return False
+    return True
+
+
+@cython.final
+cdef class Tally:
+    """How often tracks of one conversation and session were used."""
+    cdef readonly object of
+    cdef readonly long times
+
+    def __init__(self, of):
+        self.of = of
+
+
+@cython.final
+cdef class Track:
+    cdef readonly object facts
+    cdef readonly Tally tally
+    cdef readonly tuple guards
+    cdef readonly bytes meta
+    cdef bytes before, between, after, lead
+    cdef object numbers, waiting, now, floor, client, server
+    cdef tuple of_answer
+    cdef list idle
+    cdef long client_limit, server_limit, labels_after
+    cdef readonly long trips
+
+    def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, bytes meta not None,
+                 bytes decision not None, bytes lead not None, numbers, list idle not None, waiting, now, floor, client, server, tuple limits not None, long labels_after):
+        cdef bytes start = b'{"kind":"decision","time":0.0,', middle = b',"arguments_sha256":"",'
+        if not decision.startswith(start) or decision.count(middle) != 1:
+            raise ValueError("not a decision record without time and digest")
+        self.facts = facts
+        self.tally = tally
+        self.guards = guards
+        self.meta = meta
+        self.before = start[:-4]
+        self.between, _, self.after = decision[len(start) - 1 :].partition(b'"",')
+        middle, _, self.after = decision[len(start) - 1 :].partition(middle)
+        self.between = middle + b',"arguments_sha256":"'
+        self.after = b'",' + self.after
+        self.lead = lead
+        self.of_answer = of_answer
+        self.numbers = numbers
+        self.idle = idle
+        self.waiting = waiting
+        self.now = now
+        self.floor = floor
+        self.client = client
+        self.server = server
+        self.client_limit, self.server_limit = limits
+        self.labels_after = labels_after
+
+
+cdef bint count_in(dict counts, object name, long limit) except -1:
+    cdef long now = counts.get(name, 0)
+    if now >= limit:
+        return False
+    counts[name] = now + 1
+    return True
+
+
+cdef count_out(dict counts, object name):
+    cdef long left = counts.get(name, 1) - 1
+    if left:
+        counts[name] = left
+    else:
+        counts.pop(name, None)
+
+
+@cython.final
+cdef class Trip:
+    cdef Tracks tracks
+    cdef readonly Track track
+    cdef readonly object connection
+    cdef readonly object upstream
+    cdef readonly bytes id
+    cdef readonly bytes body
+    cdef readonly bytes arguments
+    cdef readonly bytes arguments_sha256
+    cdef readonly long long receipt
+    cdef readonly double time
+    cdef readonly long long number
+    cdef readonly bytes shape
+    cdef Py_ssize_t params_at, params_size
+    cdef list parts
+    cdef long long missing
+    cdef object known
+    cdef readonly bint over
+
+    @property
+    def params(self):
+        return self.body[self.params_at : self.params_at + self.params_size]
+
+    @property
+    def heard(self):
+        """What of its answer has come."""
+        return b"".join(self.parts)
+
+    def answer(self, bytes data not None):
+        """Take what the server sent. Whether that was in order: then the answer is given, or the rest of it awaited."""
+        cdef Py_ssize_t body = 0
+        cdef long long length = 0
+        cdef bytes shape
+        if self.over or self.upstream is None:
+            return False
+        self.parts.append(data)
+        if len(self.parts) == 1:
+            shape = split(data, &body, &length)
+            self.known = None if shape is None else self.tracks.answers.get(shape)
+            if self.known is None or length > self.tracks.longest_answer:
+                return False
+            self.missing = length + body
+        self.missing -= len(data)
+        if self.missing > 0:
+            return True
+        if self.missing < 0 or not holds(self.track.of_answer):
+            return False
+        if len(self.parts) > 1:
+            data = b"".join(self.parts)
+            self.parts = [data]
+            split(data, &body, &length)
+        return self.tracks.arrive(self, data, body)
+
+    def leave(self):
+        """Let go of it; its places in the counts are whoever's goes on with it."""
+        self.over = True
+        self.tracks.under_way.discard(self)
+
+    def become(self):
+        """Make an ordinary call of it, in the state that it is in."""
+        if not self.over:
+            self.leave()
+            self.track.facts.become(self)
+
+
+@cython.final
+cdef class Tracks:
+    cdef readonly set under_way
+    cdef readonly dict answers
+    cdef readonly list queue
+    cdef list used
+    cdef object chain, clock, flush_soon, keep
+    cdef dict by_client, by_server
+    cdef object digest_of
+    cdef long long longest_request, longest_answer
+    cdef bint flushing
+
+    def __init__(self, *, chain, clock, digest_of, flush_soon, keep, dict by_client not None, dict by_server not None,
+                 long long longest_request, long long longest_answer):
+        self.under_way = set()
+        self.answers = {}
+        self.queue = []
+        self.used = []
+        self.chain = chain
+        self.clock = clock
+        self.digest_of = digest_of
+        self.flush_soon = flush_soon
+        self.keep = keep
+        self.by_client = by_client
+        self.by_server = by_server
+        self.longest_request = longest_request
+        self.longest_answer = longest_answer
+
+    def begin(self, dict known not None, bytes data not None, connection):
+        """The call that stands whole in `data`, begun on its track; None where there is none for it."""
+        cdef Py_ssize_t body = 0
+        cdef long long length = 0
+        cdef bytes shape = split(data, &body, &length)
+        cdef dict tracks
+        cdef Trip trip
+        if shape is None or length != len(data) - body or length > self.longest_request:
+            return None
+        tracks = known.get(shape)
+        if tracks is None:
+            return None
+        trip = self.read(tracks, data[body:])
+        if trip is None or not self.judge(trip):
+            return None
+        trip.connection = connection
+        trip.shape = shape
+        self.under_way.add(trip)
+        self.queue.append(trip)
+        self.soon()
+        return trip
+
+    cdef soon(self):
+        if not self.flushing:
+            self.flushing = True
+            self.flush_soon()
+
+    cdef Trip read(self, dict tracks, bytes data):
+        """The call in a body, if it has the members of a plain one, each once, and a track."""
+        cdef Place start = <Place> PyBytes_AS_STRING(data)
+        cdef Place end = start + len(data), at, begin
+        cdef Span key, id, method, params, version
+        cdef bint more = True, plain
+        cdef Trip trip
+        id.at = method.at = params.at = version.at = NULL
+        at = space(start, end)
+        if at >= end or at[0] != 0x7B:
+            return None
+        at = space(at + 1, end)
+        while more:
+            begin = at = member(at, end, &key)
+            if at == NULL:
+                return None
+            if named(key, b"id", 2) and id.at == NULL:
+                plain = True
+                at = string(at, end, &plain) if at < end and at[0] == 0x22 else digits(at, end)
+                if at == NULL or not plain or at - begin > LONGEST_ID or (begin[0] == 0x30 and at - begin > 1):
+                    return None
+                id.at, id.size = begin, at - begin
+            elif named(key, b"method", 6) and method.at == NULL:
+                at = word(at, end, b'"tools/call"', 12)
+                method.at = begin
+            elif named(key, b"params", 6) and params.at == NULL and at < end and at[0] == 0x7B:
+                at = value(at, end, DEPTH)
+                params.at, params.size = begin, at - begin
+            elif named(key, b"jsonrpc", 7) and version.at == NULL:
+                at = word(at, end, b'"2.0"', 5)
+                version.at = begin
+            else:
+                return None
+            if at == NULL:
+                return None
+            at = following(at, end, &more)
+            if at == NULL:
+                return None
+        if (at - 1)[0] != 0x7D or space(at, end) != end:
+            return None
+        if id.at == NULL or method.at == NULL or params.at == NULL or version.at == NULL:
+            return None
+        trip = Trip.__new__(Trip)
+        trip.tracks = self
+        trip.parts = []
+        trip.body = data
+        trip.id = piece(id.at, id.size)
+        trip.params_at, trip.params_size = params.at - start, params.size
+        return trip if self.find(trip, tracks, params) else None
+
+    cdef bint find(self, Trip trip, dict tracks, Span params) except -1:
+        """Look into the params: the track of what they name, and its arguments."""
+        cdef Place at = params.at + 1, end = params.at + params.size, begin
+        cdef Span key, name, arguments, meta
+        cdef bint more = True, plain = True
+        name.at = arguments.at = meta.at = NULL
+        at = space(at, end)
+        while more:
+            begin = at = member(at, end, &key)
+            if at == NULL:
+                return False
+            at = value(at, end, DEPTH)  # it was read before, so it ends within the params
+            if at == NULL:
+                return False
+            if named(key, b"name", 4) and name.at == NULL:
+                name.at, name.size = begin, at - begin
+            elif named(key, b"arguments", 9) and arguments.at == NULL and begin[0] == 0x7B:
+                arguments.at, arguments.size = begin, at - begin
+            elif named(key, b"_meta", 5) and meta.at == NULL:
+                meta.at, meta.size = begin, at - begin
+            else:
+                return False
+            at = following(at, end, &more)
+            if at == NULL:
+                return False
+        if name.at == NULL or arguments.at == NULL or meta.at == NULL:
+            return False
+        trip.track = tracks.get(piece(name.at, name.size))
+        if trip.track is None or len(trip.track.meta) != meta.size:
+            return False
+        if memcmp(PyBytes_AS_STRING(trip.track.meta), meta.at, meta.size):
+            return False
+        trip.arguments = piece(arguments.at, arguments.size)
+        return True
+
+    cdef bint judge(self, Trip trip) except -1:
+        """Whether the track's verdict is this call's; then its decision is in the chain and it is counted in."""
+        cdef Track track = trip.track
+        cdef Place at = <Place> PyBytes_AS_STRING(trip.arguments)
+        cdef Place end = at + len(trip.arguments)
+        cdef bytes form = PyBytes_FromStringAndSize(NULL, len(trip.arguments))
+        cdef unsigned char* out = <unsigned char*> PyBytes_AS_STRING(form)
+        if not holds(track.guards):
+            return False
+        if may_reach(at, end) and not track.floor(trip.arguments):
+            return False
+        if canonical(at, end, DEPTH, &out) == end:
+            trip.arguments_sha256 = digest(form[: out - <unsigned char*> PyBytes_AS_STRING(form)])
+        else:
+            found = self.digest_of(trip.arguments)
+            if found is None:
+                return False
+            trip.arguments_sha256 = found
+        if not count_in(self.by_client, track.client, track.client_limit):
+            return False
+        if not count_in(self.by_server, track.server, track.server_limit):
+            count_out(self.by_client, track.client)
+            return False
+        trip.time = self.clock()
+        trip.receipt = self.record(
+            b"".join((track.before, decimal(trip.time, 6), track.between, trip.arguments_sha256, track.after))
+        )
+        if self.keep is not None:
+            self.keep("arguments", trip.arguments_sha256.decode(), trip.arguments)
+        if not track.tally.times:
+            self.used.append(track.tally)
+        track.tally.times += 1
+        track.trips += 1
+        return True
+
+    cdef long long record(self, bytes record) except -1:
+        """Put a record into the chain; see `core.receipt.Chain.append`."""
+        cdef object chain = self.chain
+        cdef long long seq = chain.seq + 1
+        cdef bytes number = whole(seq)
+        cdef bytes line = b"".join(
+            (b'{"seq":', number, b',"id":"', chain.name, b".", number, b'","prev":"', chain.head, b'","record":', record, b"}")
+        )
+        chain.head = digest(line)
+        chain.seq = seq
+        chain.held.append(line)
+        chain.held_bytes += len(line)
+        return seq
+
+    def counted(self):
+        """What was used since this was asked last, each with how often."""
+        cdef Tally tally
+        cdef list found = []
+        self.flushing = False
+        for tally in self.used:
+            found.append((tally, tally.times))
+            tally.times = 0
+        self.used = []
+        return found
+
+    def depart(self):
+        """Send what is queued, now that its decisions are written. Returns what there is no free connection for."""
+        cdef Trip trip
+        cdef list left = []
+        cdef list queue = self.queue
+        self.queue = []
+        for trip in queue:
+            if not trip.over and not self.send(trip):
+                left.append(trip)
+        return left
+
+    cdef bint send(self, Trip trip) except -1:
+        cdef Track track = trip.track
+        cdef bytes number
+        while track.idle:
+            upstream = track.idle.pop()
+            if upstream.dead or upstream.transport.is_closing():
+                continue
+            trip.number = next(track.numbers)
+            number = whole(trip.number)
+            trip.upstream = upstream
+            upstream.trip = trip
+            upstream.idle_until = NEVER
+            size = len(ENVELOPE) + len(number) + len(CALL) + trip.params_size + 1
+            upstream.transport.write(b"".join((
+                track.lead, b"Content-Length: ", whole(size), b"\r\n\r\n", ENVELOPE, number, CALL,
+                piece(<Place> PyBytes_AS_STRING(trip.body) + trip.params_at, trip.params_size), b"}",
+            )))
+            return True
+        return False
+
+    cdef bint arrive(self, Trip trip, bytes data, Py_ssize_t body) except -1:
+        """Give the answer, if it is a plain result of this call."""
+        cdef Place at = <Place> PyBytes_AS_STRING(data) + body
+        cdef Place end = <Place> PyBytes_AS_STRING(data) + len(data), begin
+        cdef Span key, id, result, version
+        cdef bint more = True, failed = False
+        cdef object upstream = trip.upstream, connection = trip.connection
+        id.at = result.at = version.at = NULL
+        at = space(at, end)
+        if at >= end or at[0] != 0x7B:
+            return False
+        at = space(at + 1, end)
+        while more:
+            begin = at = member(at, end, &key)
+            if at == NULL:
+                return False
+            if named(key, b"id", 2) and id.at == NULL:
+                at = digits(at, end)
+                id.at, id.size = begin, at - begin
+            elif named(key, b"result", 6) and result.at == NULL:
+                at = plain_result(at, end, &failed)
+                result.at, result.size = begin, at - begin
+            elif named(key, b"jsonrpc", 7) and version.at == NULL:
+                at = word(at, end, b'"2.0"', 5)
+                version.at = begin
+            else:
+                return False
+            if at != NULL:
+                at = following(at, end, &more)
+            if at == NULL:
+                return False
+        if (at - 1)[0] != 0x7D or space(at, end) != end or id.at == NULL or result.at == NULL or version.at == NULL:
+            return False
+        if piece(id.at, id.size) != whole(trip.number):
+            return False
+        self.finish(trip, failed, piece(result.at, result.size))
+        upstream.trip = None
+        upstream.idle_s = trip.known
+        upstream.fresh = False
+        if trip.known <= 0 or trip.track.waiting:
+            upstream.pool.release(upstream)
+        else:
+            upstream.idle_until = trip.track.now() + <double> trip.known
+            trip.track.idle.append(upstream)
+        return True
+
+    cdef finish(self, Trip trip, bint failed, bytes result):
+        """The outcome's record, and the answer to the client."""
+        cdef Track track = trip.track
+        cdef double now = self.clock()
+        cdef bytes sha256 = digest(result)
+        cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(result) + 1
+        cdef object connection = trip.connection
+        trip.leave()
+        count_out(self.by_client, track.client)
+        count_out(self.by_server, track.server)
+        if self.keep is not None:
+            self.keep("result", sha256.decode(), result)
+        self.record(b"".join((
+            b'{"kind":"outcome","time":', decimal(now, 6), b',"decision":"', self.chain.name, b".", whole(trip.receipt),
+            b'","outcome":"', b"error" if failed else b"ok", b'","labels_after":', whole(track.labels_after),
+            b',"duration_ms":', decimal(max(0.0, now - trip.time) * 1000, 3), b',"result_sha256":"', sha256, b'","result_bytes":', whole(len(result)),
+            b',"detail":""}',
+        )))
+        self.soon()
+        head = (HEAD, whole(size), b"\r\n\r\n", ENVELOPE, trip.id, RESULT)
+        if len(result) < APART:
+            connection.answer(b"".join((*head, result, b"}")), False)
+        else:
+            connection.write(b"".join(head))
+            connection.write(result)
+            connection.answer(b"}", False)
+
+
+cdef bytes HEAD = b""
+
+
+def answer_with(bytes head not None):
+    """What every answer begins with, up to the length of its body."""
+    global HEAD
+    HEAD = head + b"Content-Length: "
+
+
+cdef Place plain_result(Place at, Place end, bint* failed) noexcept nogil:
+    """Behind a result that is complete, of text and nothing else, and says nothing of labels, tasks or input."""
+    cdef Span key
+    cdef bint more = True, content = False, error = False, type = False, structured = False
+    if at >= end or at[0] != 0x7B:
+        return NULL
+    at = space(at + 1, end)
+    while more:
+        at = member(at, end, &key)
+        if at == NULL:
+            return NULL
+        if named(key, b"content", 7) and not content:
+            content = True
+            at = texts(at, end)
+        elif named(key, b"isError", 7) and not error:
+            error = True
+            failed[0] = at < end and at[0] == 0x74
+            at = word(at, end, b"true", 4) if failed[0] else word(at, end, b"false", 5)
+        elif named(key, b"resultType", 10) and not type:
+            type = True
+            at = word(at, end, b'"complete"', 10)
+        elif named(key, b"structuredContent", 17) and not structured:
+            structured = True
+            at = value(at, end, DEPTH)
+        else:
+            return NULL
+        if at != NULL:
+            at = following(at, end, &more)
+        if at == NULL:
+            return NULL
+    return at if (at - 1)[0] == 0x7D and content else NULL
+
+
+cdef Place texts(Place at, Place end) noexcept nogil:
+    """Behind a list of blocks of text without labels."""
+    cdef Span key
+    cdef bint another = True, more, plain = True
+    if at >= end or at[0] != 0x5B:
+        return NULL
+    at = space(at + 1, end)
+    if at < end and at[0] == 0x5D:
+        return at + 1
+    while another:
+        if at >= end or at[0] != 0x7B:
+            return NULL
+        at = space(at + 1, end)
+        more = True
+        while more:
+            at = member(at, end, &key)
+            if at == NULL:
+                return NULL
+            if named(key, b"type", 4):
+                at = word(at, end, b'"text"', 6)
+            elif named(key, b"text", 4):
+                at = string(at, end, &plain)
+            else:
+                return NULL
+            if at != NULL:
+                at = following(at, end, &more)
+            if at == NULL:
+                return NULL
+        if (at - 1)[0] != 0x7D:
+            return NULL
+        at = following(at, end, &another)
+        if at == NULL:
+            return NULL
+    return at if (at - 1)[0] == 0x5D else NULL

@@ -1,0 +1,55 @@
+"""Tracks: calls that go the way an earlier one went, compiled.
+
+Theory. Most calls of a client differ from its last one in their id and their arguments alone. What a call came to (head read,
+token known, tool found, labels looked up, verdict, the bytes of its record but for time and digest) then holds for the next
+one too, as long as all that it stood on is what it was. So a call that took the long way, and was allowed whatever its
+arguments are, lays a *track*: that outcome, and its *grounds*, a list of everything it stood on. A later call with the same
+head (but for its length), name and `_meta` goes along it as a *trip* if every ground holds at that moment; none is remembered
+as having held. A ground is one of
+
+    is      an attribute is the same object      equals  an attribute has an equal value
+    item    a mapping's entry is the same object lacks   a set or mapping does not hold a key
+
+A trip decides nothing. Its decision stands in the chain of receipts and is written before it goes out, with the decisions of
+all other calls of that turn of the loop; its arguments are put in canonical form and looked at by the floor like any other's.
+Whatever is out of the ordinary (an answer that is not a plain result, comes in a stream, or does not come; a client that goes
+away; an ending daemon) makes the trip an ordinary call again, in the state that it is in: `Facts.become`.
+
+The code is `_tracks.pyx` (decision record 0011). Where no compiler was there when earnest was installed, or EARNEST_COMPILED
+is 0, there are no tracks, and every call takes the long way: slower, otherwise the same.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from earnest.net import _tracks as compiled
+    from earnest.net._tracks import Track, Trip
+else:
+    compiled = None
+    if os.environ.get("EARNEST_COMPILED") != "0":
+        try:
+            from earnest.net import _tracks as compiled
+        except ImportError:
+            pass
+
+__all__ = ["AVAILABLE", "Facts", "Ground", "Known", "compiled"]
+
+AVAILABLE = compiled is not None
+"""Whether calls can go along tracks here."""
+
+Ground = tuple[str, object, object, object]
+"""Kind, owner, name or key, and what was found there (None for `lacks`)."""
+
+
+class Facts(Protocol):
+    """What a track was laid from."""
+
+    def become(self, trip: Trip) -> None:
+        """Make an ordinary call of a trip that cannot go on as one."""
+
+
+Known = dict[bytes, "dict[bytes, Track | None]"]
+"""The tracks of one client by shape of head and name of tool; None for a tool whose calls are better off without."""
