@@ -29,6 +29,7 @@ from earnest.gateway.server_requests import ServerRequests
 from earnest.gateway.session import Session
 from earnest.gateway.suspended import Suspended
 from earnest.gateway.tracks import ORDINARY_S, Layer
+from earnest.gateway.tasks import Tasks
 from earnest.gateway.views import Views
 from earnest.gateway.watches import Watches
 from earnest.net.tracks import Ground
@@ -50,6 +51,9 @@ SAID_CHARS: Final = 200
 
 AGAIN_S: Final = 0.5
 """Seconds between two walks of a list that changed while it was walked."""
+
+_TOLD: Final = ("notifications/message", "notifications/resources/updated", "notifications/tasks/status")
+"""What a legacy server says outside any call and its clients hear."""
 
 Connect = Callable[[Served, ClientHello, Mapping[str, str]], Link]
 
@@ -91,6 +95,7 @@ class Gateway:
         self.rounds = Rounds()
         self.answers = Answers()
         self.levels = Levels()
+        self.tasks = Tasks()
         self.watches = Watches(self)
         self.suspended = Suspended(self)
         self.names = Names()
@@ -344,7 +349,7 @@ class Gateway:
                 changed(session, message.method)
             elif message.method == "notifications/resources/updated" and session.modern:
                 self.watches.updated(session, served, message.params)
-            elif message.method in ("notifications/message", "notifications/resources/updated") and session.ready:
+            elif message.method in _TOLD and session.ready and self.tasks.hears(session, served, message):
                 params = message.params
                 if message.method == "notifications/resources/updated" and session.route.kind != "server":
                     params = self.names.relabelled(session, served, "resources/list", params)

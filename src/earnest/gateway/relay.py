@@ -152,6 +152,8 @@ class Relay:
         """Decide, record the decision, and go where it leads. Whatever fails on the way is answered: no call hangs."""
         self._link = link
         try:
+            if self.method.kind == "task":
+                self.gateway.tasks.check(self, link)
             self._judge()
         except WireError as error:
             raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
@@ -387,6 +389,10 @@ class Relay:
             result = self.gateway.asking.wrap_state(self, result, outcome)
         if outcome.task_id and self.served is not None:
             self.gateway.names.task(self.session, self.served, outcome.task_id)
+            if outcome.result_type == "task":
+                self.gateway.tasks.made(self.session, self.served, outcome.task_id)
+        elif self.method.name == "tasks/list" and self.served is not None:
+            result = self.gateway.tasks.listed(self.session, self.served, result)
         word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type
         return envelope.result(self.request_id, result), word, 200
 

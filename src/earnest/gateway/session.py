@@ -288,7 +288,8 @@ class Session:
         """What servers are told of this client."""
         version = LEGACY if self.modern else self.version
         crossing = bridge.client_capabilities_to(not self.modern, self.capabilities, self._carries)
-        return ClientHello(self.capabilities, self.info, prefer_modern=self.modern, version=version, crossing=crossing)
+        own = self.capabilities if self.modern else bridge.without_client_tasks(self.capabilities)
+        return ClientHello(own, self.info, prefer_modern=self.modern, version=version, crossing=crossing)
 
     def resolve(self, method: Method, members: Mapping[str, bytes]) -> tuple[Served, str]:
         """The server and the object a call means, under the names this session was given. Raises `WireError`."""

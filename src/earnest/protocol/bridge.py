@@ -278,6 +278,15 @@ def client_capabilities_to(modern: bool, capabilities: bytes, carries: Carries =
     return build(_without_tasks(seen))
 
 
+def without_client_tasks(capabilities: bytes) -> bytes:
+    """A legacy client's capabilities without tasks of its own: what a server asks of those belongs to no call in flight, so it
+    would be declined."""
+    if b'"tasks"' not in capabilities:
+        return capabilities
+    seen = _object(capabilities, "capabilities")
+    return capabilities if seen.pop("tasks", None) is None else build(seen)
+
+
 def _without_tasks(seen: dict[str, bytes]) -> dict[str, bytes]:
     """Tasks of the two eras differ in who owns them and how they end; neither is said in the other."""
     if seen.get("extensions", b"")[:1] == b"{":

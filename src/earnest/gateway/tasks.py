@@ -1,0 +1,80 @@
+"""Whose a task is: what a server works on after its call was answered belongs to the principal whose call made it.
+
+A task's id is no proof of anything, and over HTTP many people may reach one server with the same credentials; so earnest
+remembers who made which, and nobody else gets, lists, updates or cancels it. What is not remembered (a restart, or too many
+since) is nobody's. What a task brings in the end is a result like any other: it is labelled when it is fetched.
+
+Sources: MCP 2025-11-25, "Tasks"; extension `io.modelcontextprotocol/tasks` (SEP-2663).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from earnest.core import canonical
+from earnest.core.errors import EarnestError
+from earnest.protocol import envelope
+from earnest.protocol.envelope import Message, WireError
+from earnest.upstream.base import Link
+
+if TYPE_CHECKING:
+    from earnest.gateway.relay import Relay
+    from earnest.gateway.served import Served
+    from earnest.gateway.session import Session
+
+MOST: Final = 10_000
+"""Tasks that are remembered; the oldest go first."""
+CROSSING: Final = "a task of one era of MCP has no form in the other, so this server's tasks cannot be reached from here"
+
+
+class _Task(msgspec.Struct):
+    taskId: str = ""
+
+
+class Tasks:
+    """Whose the tasks of all servers are."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str, str], str] = {}
+
+    def made(self, session: Session, served: Served, id: str) -> None:
+        """A call of this session's made a task."""
+        key = (served.server.identity, id)
+        principal = session.client.principal
+        # Two people are given one id: it can be neither's.
+        self._owners[key] = principal if self._owners.pop(key, principal) == principal else ""
+        while len(self._owners) > MOST:
+            del self._owners[next(iter(self._owners))]
+
+    def mine(self, session: Session, served: Served, id: str) -> bool:
+        """Whether the principal of this session made it."""
+        return self._owners.get((served.server.identity, id)) == session.client.principal
+
+    def check(self, call: Relay, link: Link) -> None:
+        """Hold what a request says of tasks: to servers of the client's own era, and of the principal's own. Raises
+        `WireError`."""
+        if link.hello.modern is not call.session.modern:
+            raise WireError(envelope.METHOD_NOT_FOUND, CROSSING, http_status=404)
+        if call.method.names == "taskId" and call.served is not None and not self.mine(call.session, call.served, call.subject):
+            raise WireError(envelope.INVALID_PARAMS, "unknown task")
+
+    def hears(self, session: Session, served: Served, message: Message) -> bool:
+        """Whether a session may hear a notification: of tasks only its principal's own."""
+        if message.method != "notifications/tasks/status":
+            return True
+        try:
+            return self.mine(session, served, msgspec.json.decode(message.params or b"{}", type=_Task).taskId)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return False
+
+    def listed(self, session: Session, served: Served, result: bytes) -> bytes:
+        """The result of `tasks/list` without what others made."""
+        try:
+            members = canonical.members(result)
+            every = msgspec.json.decode(members.get("tasks", b"[]"), type=list[msgspec.Raw])
+            kept = [bytes(one) for one in every if self.mine(session, served, msgspec.json.decode(one, type=_Task).taskId)]
+        except (EarnestError, msgspec.MsgspecError):
+            return b'{"tasks":[]}'
+        return result if len(kept) == len(every) else canonical.build({**members, "tasks": b"[%b]" % b",".join(kept)})
