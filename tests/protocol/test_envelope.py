@@ -231,3 +231,21 @@ def test_what_is_forwarded_parses_equal_to_what_was_judged(
 def test_brackets_are_counted_alike_in_small_and_large_texts(text: str, size: int) -> None:
     data = b"x" * size + text.encode()
     assert envelope.many_brackets(data, 128) is (data.count(b"{") + data.count(b"[") > 128)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "message"),
+    [
+        (b"{}", envelope.INTERNAL_ERROR, "malformed error"),
+        (b'{"code":"7","message":"no"}', envelope.INTERNAL_ERROR, "malformed error"),
+        (b'{"code":-32000}', -32000, "the server gave no reason"),
+        (b'{"code":-32000,"message":null}', envelope.INTERNAL_ERROR, "malformed error"),
+    ],
+)
+def test_an_error_that_is_none_is_written_anew(raw: bytes, code: int, message: str) -> None:
+    assert json.loads(envelope.whole_error(raw)) == {"code": code, "message": message}
+
+
+def test_an_error_with_code_and_message_stays_as_it_came() -> None:
+    raw = b'{ "message":"no", "code":-1, "more":1.0, "data":{"a":1} }'
+    assert envelope.whole_error(raw) == raw

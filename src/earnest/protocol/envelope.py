@@ -263,6 +263,9 @@ class Failure(msgspec.Struct, frozen=True):
     data: bytes = b""
 
 
+_MALFORMED: Final = "malformed error"
+
+
 class _Failure(msgspec.Struct):
     code: int
     message: str = ""
@@ -274,8 +277,17 @@ def failure(raw: bytes) -> Failure:
     try:
         seen = msgspec.json.decode(raw, type=_Failure)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return Failure(INTERNAL_ERROR, "malformed error")
+        return Failure(INTERNAL_ERROR, _MALFORMED)
     return Failure(seen.code, seen.message, bytes(seen.data))
+
+
+def whole_error(raw: bytes) -> bytes:
+    """An `error` member as JSON-RPC wants it, with a code and a message: as it came where it has them, else written anew of what
+    can be read of it. Clients that validate give up on less, and their call would hang."""
+    seen = failure(raw)
+    if seen.message and seen.message != _MALFORMED:
+        return raw
+    return error_object(seen.code, seen.message or "the server gave no reason", seen.data)
 
 
 def one_line(data: bytes) -> bytes:
