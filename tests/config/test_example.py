@@ -55,6 +55,8 @@ def test_it_loads_and_its_policy_holds_what_its_tests_say() -> None:
         sections.Limits,
         sections.Listen,
         sections.Receipts,
+        sections.Flow,
+        sections.HookSettings,
         sections.View,
     ],
 )

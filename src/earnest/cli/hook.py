@@ -11,17 +11,16 @@ import msgspec
 import typer
 
 from earnest.cli.daemon import confirm, instance, output
+from earnest.cli.hook_hosts import HOSTS, HookHost, command
 from earnest.cli.init_plan import program_path
 from earnest.cli.options import Config
 from earnest.config import files
 from earnest.config.clients import hook_edit
 from earnest.core.errors import EarnestError
-from earnest.hook import claude_code
 from earnest.shim import paths
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-HOSTS: Final = ("claude-code",)
 JOURNAL: Final = "hooks.json"
 _LIMIT: Final = 1 << 24
 
@@ -41,14 +40,14 @@ def hook_() -> None:
     \b
     Examples:
       earnest hook install claude-code --dry-run
-      earnest hook install claude-code
-      earnest hook install claude-code --undo
+      earnest hook install codex
+      earnest hook install cursor --undo
     """
 
 
 @app.command("install")
 def install(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="claude-code.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="claude-code, codex, gemini-cli or cursor.")],
     project: Annotated[str, typer.Option("--project", metavar="DIR", help="That project's settings instead of your own.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, and change nothing.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take earnest out again.")] = False,
@@ -60,20 +59,28 @@ def install(
     Examples:
       earnest hook install claude-code                   for all your projects (~/.claude/settings.json)
       earnest hook install claude-code --project .       for this one (.claude/settings.local.json)
-      earnest hook install claude-code --undo
+      earnest hook install codex                         ~/.codex/hooks.json
+      earnest hook install gemini-cli                    ~/.gemini/settings.json
+      earnest hook install cursor                        ~/.cursor/hooks.json
+      earnest hook install cursor --undo
     """
-    if host not in HOSTS:
+    known = HOSTS.get(host)
+    if known is None:
         raise EarnestError("E1005", f"earnest has no hook for {host!r}", f"one of {', '.join(HOSTS)}")
-    path = settings_path(project)
+    path = settings_path(known, project)
     before = _read(path)
     folder = instance(config)
     if undo:
-        after = _undone(path, before, folder)
+        after = _undone(path, before, folder, host)
     else:
-        program = shlex.quote(program_path(dict(os.environ)))
-        if config:
-            raise EarnestError("E1005", "hooks use the usual configuration", "set EARNEST_CONFIG for the host instead")
-        after = hook_edit.install(path, before or b"", program, host, claude_code.EVENTS, claude_code.OF_TOOLS)
+        found, named = paths.config_path(os.environ, config)
+        if named and project and known.shared:
+            text = f"others share {known.of_project}, and {found} is a path of this machine"
+            raise EarnestError("E1005", text, "leave out the configuration, or write your own settings")
+        program = "earnest" if project and known.shared else shlex.quote(program_path(dict(os.environ)))
+        lines = {event: command(program, host, event, found if named else "") for event in known.wire.events}
+        items = {event: known.item(line, event) for event, line in lines.items()}
+        after = hook_edit.install(path, before or b"", host, items, known.version)
     terminal = output()
     if after == before:
         terminal.line(f"{path}: nothing to do.")
@@ -86,15 +93,16 @@ def install(
     confirm("changing a host's hooks", question, f"{path} decides what {host} asks before it uses a tool.")
     _write(path, before, after, folder, undo)
     terminal.line("Done. Sessions that are open take it up when they start again.", "good")
+    for note in () if undo else known.notes:
+        terminal.line(note, "warn")
     return 0
 
 
-def settings_path(project: str) -> str:
-    """The settings of a person, or their own of a project."""
+def settings_path(host: HookHost, project: str) -> str:
+    """The settings of a person, or those of a project."""
     if project:
-        return os.path.join(os.path.abspath(project), ".claude", "settings.local.json")
-    folder = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".claude")
-    return os.path.join(folder, "settings.json")
+        return os.path.join(os.path.abspath(project), *host.of_project.split("/"))
+    return host.settings(os.environ, os.environ.get("HOME") or os.path.expanduser("~"))
 
 
 def _read(path: str) -> bytes | None:
@@ -106,7 +114,7 @@ def _read(path: str) -> bytes | None:
         raise EarnestError("E1010", f"{path}: cannot be read: {error.strerror}", "check its permissions") from None
 
 
-def _undone(path: str, before: bytes | None, folder: str) -> bytes | None:
+def _undone(path: str, before: bytes | None, folder: str, host: str) -> bytes | None:
     """As long as the file is what was written, what stood there before; else earnest's own ranges are taken out."""
     if before is None:
         return None
@@ -117,7 +125,7 @@ def _undone(path: str, before: bytes | None, folder: str) -> bytes | None:
         saved = _read(written.backup)
         if saved is not None:
             return saved
-    return hook_edit.remove(path, before, HOSTS[0])
+    return hook_edit.remove(path, before, host)
 
 
 def _write(path: str, before: bytes | None, after: bytes | None, folder: str, undo: bool) -> None:

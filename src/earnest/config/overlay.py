@@ -217,6 +217,7 @@ _LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {
     "listen": lambda _, table: sections.listen(table),
     "receipts": lambda _, table: sections.receipts(table),
     "flow": lambda _, table: sections.flow(table),
+    "hook": lambda _, table: sections.hook(table),
     "views": sections.view,
 }
 

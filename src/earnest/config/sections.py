@@ -150,6 +150,13 @@ class Flow(msgspec.Struct, frozen=True):
     integrity: Literal["words", "always", "off"] = "words"
 
 
+class HookSettings(msgspec.Struct, frozen=True):
+    """`[hook]`. `without_daemon`: what a host's hook answers while no daemon can: it refuses every call (`refuse`), or all but
+    the host's own tools that only read in a closed world (`reads`)."""
+
+    without_daemon: Literal["refuse", "reads"] = "refuse"
+
+
 class View(msgspec.Struct, frozen=True):
     """One `[views.NAME]`: the tools for which all that is given holds. `tools` are `server/tool` globs,
     `when` is CEL."""
@@ -373,6 +380,13 @@ def flow(table: Table) -> Flow:
     integrity = table.choice("integrity", FLOW_INTEGRITY, FLOW_INTEGRITY[0])
     table.finish()
     return Flow(cast(Literal["words", "always", "off"], integrity))
+
+
+def hook(table: Table) -> HookSettings:
+    """Read `[hook]`."""
+    without = table.choice("without_daemon", ("refuse", "reads"), "refuse")
+    table.finish()
+    return HookSettings(cast(Literal["refuse", "reads"], without))
 
 
 def view(name: str, table: Table) -> View:

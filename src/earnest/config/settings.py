@@ -25,6 +25,7 @@ from earnest.config.sections import (
     Asking,
     ClientSettings,
     Flow,
+    HookSettings,
     Limits,
     Listen,
     Receipts,
@@ -71,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     listen: Listen = Listen()
     receipts: Receipts = Receipts()
     flow: Flow = Flow()
+    hook: HookSettings = HookSettings()
     views: dict[str, View] = {}
     preset: str = "balanced"
     policies: tuple[PolicyText, ...] = ()
@@ -134,6 +136,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         listen=_one(top, "listen", sections.listen, Listen()),
         receipts=_one(top, "receipts", sections.receipts, Receipts()),
         flow=_one(top, "flow", sections.flow, Flow()),
+        hook=_one(top, "hook", sections.hook, HookSettings()),
         views=views,
         preset=top.choice("preset", PRESETS, "balanced"),
         policies=policies,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Final
 
 import msgspec
 
@@ -17,8 +16,6 @@ from earnest.core.profile import Trust
 from earnest.pdp.catalog import NO_WORDS, Refined, Refiner, SavedPin, Server, Tool, Words
 from earnest.refine import registry
 from earnest.refine.registry import RefineRule
-
-CLAUDE_CODE: Final = "claude-code"
 
 
 class _NoPins:

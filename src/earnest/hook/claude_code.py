@@ -4,19 +4,21 @@ An event is one JSON object on standard input with `session_id`, `cwd`, `hook_ev
 `tool_name`, `tool_input` and `tool_use_id`, later `tool_response` or `error`; `prompt`; `source` of a start. An answer
 is one JSON object on standard output with exit code 0, where `hookSpecificOutput.permissionDecision` is `allow`, `ask` or
 `deny`; nothing at all means no opinion. The reason of an ask is shown to the person, that of a denial to the model.
+
+Where the session runs without prompts (`permission_mode`), an `ask` lets the call run (anthropics/claude-code#77212, #89561);
+so there a person is asked elsewhere.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-import msgspec
-
-from earnest.core import canonical
-from earnest.core.errors import EarnestError
 from earnest.core.verdict import Verdict
+from earnest.hook import wire
+from earnest.hook.wire import Kind, Told, Wire
+from earnest.pdp.hooked import Answer
 
+NAME: Final = "claude-code"
 BEFORE: Final = "PreToolUse"
 EVENTS: Final = (
     "SessionStart",
@@ -30,67 +32,56 @@ EVENTS: Final = (
 """Events that earnest installs itself for, in the order of a conversation."""
 OF_TOOLS: Final = frozenset((BEFORE, "PostToolUse", "PostToolUseFailure"))
 """Those that take a matcher of tools."""
+KINDS: Final[dict[str, Kind]] = {
+    "SessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    BEFORE: "before",
+    "PostToolUse": "after",
+    "PostToolUseFailure": "failed",
+    "SubagentStop": "subagent",
+}
+_PROMPTS: Final = frozenset(("", "default", "acceptEdits", "plan"))
 _WORDS: Final = {Verdict.ALLOW: "allow", Verdict.ASK: "ask", Verdict.DENY: "deny"}
-_SESSION: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}")
-_REASON: Final = 4000
-
-
-class Told(msgspec.Struct, frozen=True):
-    """One event as read. `input` and `response` are raw JSON."""
-
-    event: str
-    session: str
-    cwd: str = ""
-    tool: str = ""
-    input: bytes = b"{}"
-    use: str = ""
-    response: bytes = b""
-    prompt: str = ""
-    source: str = ""
-    last: str = ""
 
 
 def read(event: str, body: bytes) -> Told:
-    """Read an event that was announced as `event`. Raises `EarnestError` E1520 for what is none, E13xx for what two parsers
-    could read in two ways."""
-    members = canonical.members(body)
-    name = _text(members, "hook_event_name")
-    session = _text(members, "session_id")
-    if name != event or not _SESSION.fullmatch(session):
-        raise EarnestError("E1520", f"standard input holds no {event} event of a session")
-    if event in OF_TOOLS and (not _text(members, "tool_name") or members.get("tool_input", b"")[:1] != b"{"):
-        raise EarnestError("E1520", f"a {event} event names a tool and its input")
-    if event == "UserPromptSubmit" and members.get("prompt", b"")[:1] != b'"':
-        raise EarnestError("E1520", "a UserPromptSubmit event has a prompt")
+    """See `Wire.read`."""
+    found = wire.members(event, body)
+    session = wire.session(found, "session_id")
+    server, name, given = "", "", b"{}"
+    if event in OF_TOOLS:
+        name, given = wire.tool(event, found)
+        server, name = wire.mcp(name)
     return Told(
         event,
+        KINDS.get(event, "other"),
         session,
-        _text(members, "cwd"),
-        _text(members, "tool_name"),
-        members.get("tool_input", b"{}"),
-        _text(members, "tool_use_id"),
-        members.get("tool_response") or members.get("error", b""),
-        _text(members, "prompt"),
-        _text(members, "source"),
-        _text(members, "last_assistant_message"),
+        wire.text(found, "cwd"),
+        name,
+        server,
+        given,
+        wire.text(found, "tool_use_id"),
+        found.get("tool_response") or found.get("error", b""),
+        wire.prompt(event, found) if event == "UserPromptSubmit" else "",
+        fresh=wire.text(found, "source") in ("startup", "clear"),
+        last=wire.text(found, "last_assistant_message"),
+        asks=wire.text(found, "permission_mode") in _PROMPTS,
     )
 
 
-def _text(members: dict[str, bytes], name: str) -> str:
-    raw = members.get(name, b"")
-    if raw[:1] != b'"':
-        return ""
-    try:
-        return msgspec.json.decode(raw, type=str)
-    except msgspec.MsgspecError:
-        raise EarnestError("E1520", f"{name} of the event cannot be read") from None
-
-
-def answer(verdict: Verdict, reason: str) -> bytes:
-    """The document that decides on a call."""
+def decided(event: str, verdict: Verdict, reason: str) -> Answer:
+    """See `Wire.decided`."""
     said = {
-        "hookEventName": BEFORE,
+        "hookEventName": event,
         "permissionDecision": _WORDS[verdict],
-        "permissionDecisionReason": reason if len(reason) <= _REASON else reason[:_REASON] + "…",
+        "permissionDecisionReason": wire.short(reason),
     }
-    return msgspec.json.encode({"hookSpecificOutput": said}) + b"\n"
+    return wire.document({"hookSpecificOutput": said})
+
+
+def silent(event: str) -> Answer:
+    """See `Wire.silent`."""
+    return Answer()
+
+
+WIRE: Final = Wire(NAME, EVENTS, frozenset((BEFORE,)), read, decided, silent, "host")

@@ -8,6 +8,9 @@ Labels rise before a tool is used, whatever the host does with the answer, and a
 A call of the gateway's is left to the gateway: only if a session of this very host has the tool from it, and only for as long
 as the gateway turns out to have had such calls, with these arguments, from this host. A name alone proves nothing: a server of
 the same name that earnest does not stand before is found out after its first call, and asked about from then on.
+
+Where a host cannot put a question to its person, or cannot be relied on to, an ask is a denial that says so, and the question
+waits in earnest's own queue: a yes there serves the same call when it comes again.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from earnest.core.provenance import Source
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.visible import visible
 from earnest.hook import builtin
-from earnest.hook.claude_code import BEFORE, EVENTS, Told, answer, read
+from earnest.hook.hosts import HOSTS
+from earnest.hook.wire import Told, Wire
 from earnest.pdp.catalog import Server
 from earnest.pdp.conversations import session_part
 from earnest.pdp.facts import Judgement, Question
@@ -33,11 +37,9 @@ from earnest.protocol.outcomes import Outcome
 K = TypeVar("K")
 V = TypeVar("V")
 
-HOST: Final = builtin.CLAUDE_CODE
 MOST: Final = 4000
 """Calls under way, folders and names that are remembered; the oldest is forgotten first."""
 _RESULT: Final = Outcome(False, "complete", Facts(), Facts())
-_NOTHING: Final = Answer()
 
 
 def hooks(parts: Parts) -> Callable[[Event], Answer]:
@@ -51,10 +53,9 @@ class Hook:
     def __init__(self, parts: Parts) -> None:
         self._engine = parts.engine
         self._records = parts.records
-        self._served = parts.served
-        self._log = parts.log
-        self._builtin = builtin.server(HOST)
-        self._servers: dict[str, Server] = {}
+        self._parts = parts
+        self._builtin: dict[str, Server] = {}
+        self._servers: dict[tuple[str, str], Server] = {}
         self._folders: dict[Key, str] = {}
         self._flying: dict[tuple[Key, str], Judgement] = {}
         self._gateways: dict[tuple[Key, str], bool] = {}
@@ -62,45 +63,48 @@ class Hook:
 
     def answer(self, event: Event) -> Answer:
         """One event. Never raises: what goes wrong is a refusal where something is decided."""
-        named = event.argv[1] if len(event.argv) > 1 else ""
-        if len(event.argv) != 2 or event.argv[0] != HOST:
-            return Answer(b"", b"earnest: E1501: hook wants a host and an event: claude-code PreToolUse\n", 2)
-        if named not in EVENTS:
-            return _NOTHING
+        host, named = (*event.argv, "", "")[:2]
+        wire = HOSTS.get(host)
+        if len(event.argv) != 2 or wire is None:
+            known = ", ".join(HOSTS)
+            return Answer(b"", f"earnest: E1501: hook wants a host ({known}) and an event of it\n".encode(), 2)
+        if named not in wire.events:
+            return Answer()
         try:
             if event.too_long:
                 raise EarnestError("E1521", "the event is longer than 16 MiB")
-            told = read(named, event.body)
-            found = self._answer(event, told)
+            told = wire.read(named, event.body)
+            self._parts.unheard(self._missed)
+            found = self._answer(wire, event, told)
             self._records.flush()
             return found
         except EarnestError as error:
-            return self._failed(named, f"{error.code}: {error.message}")
+            return self._failed(wire, named, f"{error.code}: {error.message}")
         except Exception as error:
-            self._log(f"a hook failed: {type(error).__name__}: {error}")
-            return self._failed(named, "E1506: earnest made a mistake; see daemon.log")
+            self._parts.log(f"a hook failed: {type(error).__name__}: {error}")
+            return self._failed(wire, named, "E1506: earnest made a mistake; see daemon.log")
 
     @staticmethod
-    def _failed(named: str, why: str) -> Answer:
-        if named == BEFORE:
-            return Answer(answer(Verdict.DENY, f"earnest: {why}. This call counts as refused."))
+    def _failed(wire: Wire, named: str, why: str) -> Answer:
+        if named in wire.deciding:
+            return wire.decided(named, Verdict.DENY, f"earnest: {why}. This call counts as refused.")
         return Answer(b"", f"earnest: {visible(why)}\n".encode("utf-8", "backslashreplace"), 1)
 
-    def _answer(self, event: Event, told: Told) -> Answer:
-        key = self._conversation(event, told)
-        if told.event == BEFORE:
-            return self._before(event.host, key, told)
-        if told.event == "UserPromptSubmit":
-            self._prompt(event, key, told)
-        elif told.event in ("PostToolUse", "PostToolUseFailure"):
-            self._after(event.host, key, told)
-        elif told.event == "SubagentStop" and told.last:
-            self._engine.flows.overheard(key, told.last, Source("", HOST, "Task"))
-        return _NOTHING
+    def _answer(self, wire: Wire, event: Event, told: Told) -> Answer:
+        key = self._conversation(wire, event, told)
+        if told.kind == "before":
+            return self._before(wire, event, key, told)
+        if told.kind == "prompt":
+            self._prompt(wire, event, key, told)
+        elif told.kind in ("after", "failed"):
+            self._after(wire, event.host, key, told)
+        elif told.kind == "subagent" and told.last:
+            self._engine.flows.overheard(key, told.last, Source("", wire.name, "Task"))
+        return wire.silent(told.event)
 
     # conversations
 
-    def _conversation(self, event: Event, told: Told) -> Key:
+    def _conversation(self, wire: Wire, event: Event, told: Told) -> Key:
         """The key of the session, opened with what it has to start with."""
         conversations, flows = self._engine.conversations, self._engine.flows
         part = session_part(told.session)
@@ -112,7 +116,7 @@ class Hook:
             for other in before:
                 bits |= conversations.labels(other)
                 flows.carry(other, key)
-            fresh = told.event == "SessionStart" and told.source in ("startup", "clear")
+            fresh = told.kind == "start" and told.fresh
             if not before and not fresh:
                 bits = PRIVATE | UNTRUSTED
             conversations.open(key, minted=True)
@@ -120,13 +124,23 @@ class Hook:
             if bits:
                 why = "goes on from another process" if before else "what this session saw before is not known"
                 receipt = self._records.note("conversation-resumed", why, conversation=key)
-                conversations.raise_(key, bits, Cause(receipt, HOST, "session"))
-        if key not in self._folders and told.cwd and told.event in ("SessionStart", "UserPromptSubmit"):
+                conversations.raise_(key, bits, Cause(receipt, wire.name, "session"))
+        if key not in self._folders and told.cwd and told.kind in ("start", "prompt"):
             _bounded(self._folders)[key] = told.cwd
         flows.open(key)
         return key
 
-    def _prompt(self, event: Event, key: Key, told: Told) -> None:
+    def _missed(self, session: str) -> None:
+        """A session read something while there was no daemon to hear of it."""
+        part = session_part(session)
+        for key in tuple(self._engine.conversations.keys()):
+            if key[-1] == part:
+                why = "something was read while no daemon was there to hear of it"
+                receipt = self._records.note("hook-unheard", why, conversation=key)
+                self._engine.conversations.raise_(key, PRIVATE | UNTRUSTED, Cause(receipt, "hook", "unheard"))
+                self._engine.flows.open(key).values.untrusted.full = True
+
+    def _prompt(self, wire: Wire, event: Event, key: Key, told: Told) -> None:
         flows = self._engine.flows
         receipt = self._records.note("prompt", "the user's words, as the host's hook told them", conversation=key)
         if event.orphan:
@@ -136,29 +150,31 @@ class Hook:
         else:
             pasted = flows.user(key, told.prompt, receipt)
         if pasted:
-            self._engine.conversations.raise_(key, UNTRUSTED, Cause(receipt, HOST, "pasted text"))
+            self._engine.conversations.raise_(key, UNTRUSTED, Cause(receipt, wire.name, "pasted text"))
+        if told.attached:
+            self._engine.conversations.raise_(key, PRIVATE | UNTRUSTED, Cause(receipt, wire.name, "attached files"))
 
     # calls
 
-    def _question(self, host: Key, key: Key, told: Told) -> tuple[Question, str]:
+    def _question(self, wire: Wire, host: Key, key: Key, told: Told) -> tuple[Question, str]:
         """The call in the engine's words; the gateway's name of the server where it is one of the gateway's."""
-        route, server, tool = "", self._builtin, self._builtin.tools.get(told.tool)
-        if told.tool.startswith("mcp__"):
-            name, _, bare = told.tool[5:].partition("__")
-            found = self._served(host, name, bare) if self._gateways.get((host, name), True) else None
+        route, server = "", self._own(wire)
+        tool = server.tools.get(told.tool)
+        if told.server:
+            found = self._parts.served(host, told.server, told.tool) if self._gateways.get((host, told.server), True) else None
             if found is not None:
                 route, server, tool = found
             else:
-                server, tool = self._stranger(name), builtin.unknown(bare or told.tool)
+                server, tool = self._stranger(wire, told.server), builtin.unknown(told.tool)
         question = Question(
             server=server,
             tool=tool if tool is not None else builtin.unknown(told.tool),
             method="tools/call",
             subject=tool.name if tool is not None else told.tool,
             arguments=told.input,
-            client=HOST,
+            client=wire.name,
             client_asks=False,
-            ask_host=False,
+            ask_host=wire.asks == "operator" and told.asks and self._parts.asks_itself(wire.name),
             principal=key[0],
             key=key,
             cwd=told.cwd or None,
@@ -166,37 +182,69 @@ class Hook:
         )
         return question, route
 
-    def _stranger(self, name: str) -> Server:
-        """A server that the host talks to by itself."""
-        found = self._servers.get(name)
+    def _own(self, wire: Wire) -> Server:
+        """The host's own tools."""
+        found = self._builtin.get(wire.name)
         if found is None:
-            found = _bounded(self._servers)[name] = Server(name or "mcp", f"host:{HOST}/{name}", credentialed=True)
+            found = self._builtin[wire.name] = builtin.server(wire.name)
         return found
 
-    def _before(self, host: Key, key: Key, told: Told) -> Answer:
-        question, route = self._question(host, key, told)
+    def _stranger(self, wire: Wire, name: str) -> Server:
+        """A server that the host talks to by itself."""
+        found = self._servers.get((wire.name, name))
+        if found is None:
+            made = Server(name, f"host:{wire.name}/{name}", credentialed=True)
+            found = _bounded(self._servers)[wire.name, name] = made
+        return found
+
+    def _before(self, wire: Wire, event: Event, key: Key, told: Told) -> Answer:
+        host = event.host
+        question, route = self._question(wire, host, key, told)
         judgement = self._engine.judge(question)
-        if route and judgement.verdict is not Verdict.DENY:
-            self._engine.handoff.announce(host, route, question.tool.name, judgement.arguments_sha256, key)
-            name = told.tool[5:].partition("__")[0]
-            if self._gateways.get((host, name)):
-                return Answer(answer(Verdict.ALLOW, "earnest's gateway decides on this call itself"))
-            return _NOTHING
         verdict = judgement.verdict
+        if told.glance and verdict is not Verdict.DENY:
+            return wire.silent(told.event)
+        if route and verdict is not Verdict.DENY:
+            self._engine.handoff.announce(host, route, question.tool.name, judgement.arguments_sha256, key)
+            if self._gateways.get((host, told.server)):
+                return wire.decided(told.event, Verdict.ALLOW, "earnest's gateway decides on this call itself")
+            return wire.silent(told.event)
+        asks_here = (wire.asks == "host" and told.asks) or judgement.host_may_ask
+        if verdict is Verdict.ASK and not asks_here:
+            return self._ask_elsewhere(wire, key, told, judgement)
         word = ("allow", "ask", "deny")[verdict]
         self._records.decided(judgement, word)  # type: ignore[arg-type]
         if verdict is Verdict.DENY:
             self._records.finished(judgement, "denied")
-            return Answer(answer(verdict, _denied(judgement)))
+            return wire.decided(told.event, verdict, _denied(judgement))
         # Whether a person says yes to an ask is not told; so the labels rise as if they had.
-        self._engine.admit(judgement)
-        _bounded(self._flying)[key, _use(told)] = judgement
-        return Answer(answer(verdict, _asked(judgement.reasons, judgement) if verdict is Verdict.ASK else "earnest: allowed"))
+        self._goes_on(key, told, judgement)
+        said = _asked(judgement.reasons, judgement) if verdict is Verdict.ASK else "earnest: allowed"
+        return wire.decided(told.event, verdict, said)
 
-    def _after(self, host: Key, key: Key, told: Told) -> None:
+    def _goes_on(self, key: Key, told: Told, judgement: Judgement) -> None:
+        self._engine.admit(judgement)
+        if told.read:
+            self._engine.observed(judgement, _RESULT, told.response)
+            self._records.finished(judgement, "ok", "", told.response)
+        else:
+            _bounded(self._flying)[key, _use(told)] = judgement
+
+    def _ask_elsewhere(self, wire: Wire, key: Key, told: Told, judgement: Judgement) -> Answer:
+        """A person is asked in earnest's queue; until they have answered, the call is refused and may be tried again."""
+        asked = self._parts.asked(judgement)
+        if asked == "yes":
+            self._records.decided(judgement, "allow")
+            self._goes_on(key, told, judgement)
+            return wire.decided(told.event, Verdict.ALLOW, "earnest: a person has approved this call")
+        self._records.decided(judgement, "ask")
+        self._records.finished(judgement, "waiting" if asked else "denied")
+        return wire.decided(told.event, Verdict.DENY, _waiting(judgement, asked) if asked else _denied(judgement))
+
+    def _after(self, wire: Wire, host: Key, key: Key, told: Told) -> None:
         judgement = self._flying.pop((key, _use(told)), None)
         if judgement is None:
-            question, route = self._question(host, key, told)
+            question, route = self._question(wire, host, key, told)
             if route and self._came(host, key, told, question, route):
                 return
             # Before it was used nobody told of it, or it went past the gateway.
@@ -204,26 +252,26 @@ class Hook:
             self._records.decided(judgement, "allow")
             self._engine.admit(judgement)
         self._engine.observed(judgement, _RESULT, told.response)
-        self._records.finished(judgement, "ok" if told.event == "PostToolUse" else "error", "", told.response)
+        self._records.finished(judgement, "error" if told.kind == "failed" else "ok", "", told.response)
 
     def _came(self, host: Key, key: Key, told: Told, question: Question, route: str) -> bool:
         """Whether the gateway had a call that a host was to make through it. If not, what it returned is anybody's."""
-        name = told.tool[5:].partition("__")[0]
         try:
             digest = canonical.digest(question.arguments)
         except EarnestError:
             digest = ""
         came = self._engine.handoff.settle(host, route, question.tool.name, digest, key)
-        _bounded(self._gateways)[host, name] = came and self._gateways.get((host, name), True)
+        known = self._gateways.get((host, told.server), True)
+        _bounded(self._gateways)[host, told.server] = came and known
         if not came:
             text = f"{told.tool} was called, and earnest's gateway never had that call: the host reaches this server by itself"
-            receipt = self._records.note("hook-not-through-gateway", text, conversation=key, server=name)
-            self._engine.conversations.raise_(key, PRIVATE | UNTRUSTED, Cause(receipt, name, question.subject))
+            receipt = self._records.note("hook-not-through-gateway", text, conversation=key, server=told.server)
+            self._engine.conversations.raise_(key, PRIVATE | UNTRUSTED, Cause(receipt, told.server, question.subject))
         return came
 
 
 def _use(told: Told) -> str:
-    return told.use or f"{told.tool} {told.input.decode('utf-8', 'replace')}"
+    return told.use or f"{told.server} {told.tool} {told.input.decode('utf-8', 'replace')}"
 
 
 def _bounded(known: dict[K, V]) -> dict[K, V]:
@@ -237,6 +285,14 @@ def _asked(reasons: tuple[Reason, ...], judgement: Judgement) -> str:
     lines = [reason.text for reason in reasons if reason.verdict is Verdict.ASK]
     lines += [f"{remedy.text}: {remedy.command}" if remedy.command else remedy.text for remedy in judgement.remedies[:2]]
     return visible("earnest asks: " + "; ".join(lines) + f" (receipt {judgement.id})")
+
+
+def _waiting(judgement: Judgement, approval: str) -> str:
+    """For the model, and the person who reads along: who is asked where, and how to go on."""
+    return (
+        f"earnest: this call waits for a person, who is asked in `earnest approvals` (as {approval}). Do not try it in another "
+        f"way; go on without it, or retry this same call once they have said yes (receipt {judgement.id})."
+    )
 
 
 def _denied(judgement: Judgement) -> str:

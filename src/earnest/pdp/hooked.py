@@ -43,17 +43,27 @@ class Recorder(Protocol):
 
 
 Served = Callable[[Key, str, str], "tuple[str, Server, Tool] | None"]
-"""Of a host process, what it calls a server and a tool: the route's name, server and tool, if a session of that very host has
-them from the gateway now."""
+"""Of a host process, what it calls a server and a tool: the gateway's name of the server, server and tool, if a session of that
+very host has them from the gateway now, on whatever route."""
+
+Asked = Callable[[Judgement], str]
+"""Has a call asked about that its host cannot ask about: `yes` where a person has said so (the approval is used), the id of the
+ask that waits, or nothing where nobody can be asked. Raises E14xx."""
+
+Unheard = Callable[[Callable[[str], None]], None]
+"""Tells of each session that was answered without a daemon, and forgets it once that has been taken in."""
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What whoever answers hooks works with."""
+    """What whoever answers hooks works with. `asks_itself`: whether the operator leaves a host's asks to that host."""
 
     engine: Engine
     records: Recorder
     served: Served
     log: Callable[[str], None]
+    asked: Asked
+    asks_itself: Callable[[str], bool]
+    unheard: Unheard
 
 
 Hooks = Callable[[Parts], Callable[[Event], Answer]]

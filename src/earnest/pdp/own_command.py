@@ -32,7 +32,7 @@ _END: Final = r"[ \t]*(?:$|[;&|)\n])"
 _VERBS: Final = (
     rf"(?:trust[ \t]+\S+(?:[ \t]+--|{_END})|labels[ \t]+(?:set|unset)\b|pins[ \t]+(?:accept|noise)\b"
     rf"|approvals[ \t]+(?:yes|no)\b|approvals{_END}|conversation[ \t]+(?:end|endorse)\b|config[ \t]+approve\b"
-    r"|hook[ \t]+(?:install|claude-code)\b"
+    r"|hook[ \t]+(?:install|claude-code|codex|gemini-cli|cursor)\b"
     rf"|init(?:[ \t]*--|{_END})|stop(?:[ \t]*--|{_END}))"
 )
 _SPOKEN: Final = re.compile(

@@ -49,8 +49,8 @@ Serve the MCP server NAME on standard input and output, through earnest's daemon
     "hook": """Usage: earnest hook [--client CLIENT] [--config PATH] HOST EVENT
        earnest hook install HOST [--help]
 
-Answer one hook of an MCP host: its event on standard input, earnest's answer on standard output. HOST is claude-code, EVENT
-what it calls the event (PreToolUse, PostToolUse, UserPromptSubmit ...); `earnest hook install` writes these lines.
+Answer one hook of an MCP host: its event on standard input, earnest's answer on standard output. HOST is claude-code, codex,
+gemini-cli or cursor, EVENT what it calls the event (PreToolUse, BeforeTool ...); `earnest hook install` writes these lines.
 """,
 }
 

@@ -2,9 +2,9 @@
 
 What a host reads is one JSON document, so the daemon gets pipes in place of all three streams, and this process alone prints:
 the daemon's answer, or a refusal once its time is over. A host that waits for the end of the streams is not held up by a daemon
-that keeps them open. Before a tool is used (`PreToolUse`) everything that goes
-wrong is a refusal: no daemon (it is started, and is there for the next call), a silent one, one that died, closed output.
-Other events decide nothing: what went wrong is said on standard error.
+that keeps them open. Before a tool is used (`DECIDES`, by host) everything that goes
+wrong is a refusal: no daemon (it is started, and is there for the next call), a silent one, one that died, closed output; but
+for reads, where the operator said so (`alone.py`). Other events decide nothing: what went wrong is said on standard error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import select
 from time import monotonic, sleep
 
-from earnest.shim import handover, paths
+from earnest.shim import alone, handover, paths
 from earnest.shim.paths import ShimError
 
 TYPE_CHECKING = False
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Mapping
 
-DECIDES = "PreToolUse"
 DECIDE_S = 0.4
 """Seconds from the start of this process; hosts and people are promised 0.5."""
+WHOLE_S = 0.45
+"""Until when what a host says is read to its end, if there is nobody to hand it to."""
 MOST = (16 << 20) + 1
 """Bytes of an event that are read: one more than the daemon takes."""
 LISTEN_S = 8.0
@@ -37,39 +38,41 @@ class Late(Exception):
 def serve(said: handover.Invocation, env: Mapping[str, str], closed: bool) -> int:
     """The whole life of a hook; returns its exit code. `closed`: there is no standard output."""
     begun = monotonic()
-    event = said.rest[1] if len(said.rest) > 1 else ""
-    decides = event == DECIDES
+    host, event = (*said.rest, "", "")[:2]
+    decides = event in alone.DECIDES.get(host, ())
     end = begun + (DECIDE_S if decides else LISTEN_S)
+    given = Input()
     try:
-        code, text, out = _ask(said, env, end)
+        code, text, out = _ask(said, env, end, given)
     except Late:
         why = "E1505: earnest's daemon has not answered in time; if it was just started, try this call again."
-        return _failed(decides, bool(event), why, closed)
     except ShimError as e:
-        return _failed(decides, bool(event), f"{e.code}: {e.message}", closed)
+        why = f"{e.code}: {e.message}"
     except OSError as e:
-        return _failed(decides, bool(event), f"E1503: the daemon cannot be reached: {e.strerror}.", closed)
+        why = f"E1503: the daemon cannot be reached: {e.strerror}."
+    else:
+        why = ""
+    if why:
+        if decides:
+            given.finish(begun + WHOLE_S)
+            answer = alone.leave(host, event, bytes(given.data), env, said.config) if given.ended else None
+            if answer is not None:
+                return 0 if not closed and _print(handover.encode(answer).encode("ascii") + b"\n") else 2
+        return _failed(host, event, decides, why, closed)
     if text:
         handover.say(text)
     if decides and code not in (0, 2):
-        return _failed(decides, True, text or "E1503: the daemon could not look at this.", closed)
+        return _failed(host, event, decides, text or "E1503: the daemon could not look at this.", closed)
     if out and (closed or not _print(out)):
         return 2 if decides else code
     return code
 
 
-def _failed(decides: bool, known: bool, why: str, closed: bool) -> int:
+def _failed(host: str, event: str, decides: bool, why: str, closed: bool) -> int:
     if not decides:
         handover.say(why)
-        return 1 if known else 2
-    answer = {
-        "hookSpecificOutput": {
-            "hookEventName": DECIDES,
-            "permissionDecision": "deny",
-            "permissionDecisionReason": f"earnest: {why}",
-        }
-    }
-    if not closed and _print(handover.encode(answer).encode("ascii") + b"\n"):
+        return 1 if event else 2
+    if not closed and _print(handover.encode(alone.refusal(host, event, why)).encode("ascii") + b"\n"):
         return 0
     handover.say(why)  # hosts take exit code 2 for a refusal as well, with what stands here as its reason
     return 2
@@ -84,7 +87,7 @@ def _print(data: bytes) -> bool:
     return True
 
 
-def _ask(said: handover.Invocation, env: Mapping[str, str], end: float) -> tuple[int, str, bytes]:
+def _ask(said: handover.Invocation, env: Mapping[str, str], end: float, given: Input) -> tuple[int, str, bytes]:
     try:
         cwd = os.getcwd()
     except OSError:
@@ -95,7 +98,6 @@ def _ask(said: handover.Invocation, env: Mapping[str, str], end: float) -> tuple
     head = handover.header(
         said.kind, env, cwd, config, named, name="", client=said.client, command=[], argv=said.rest
     )  # fmt: skip
-    given = Input()
     while True:
         sock = handover.connect(folder)
         if sock is None:
@@ -129,6 +131,14 @@ class Input:
             part = b""
         self.data += part
         self.ended = not part or len(self.data) > MOST
+
+    def finish(self, end: float) -> None:
+        """Read what is still to come, until it ends or it is this time."""
+        waiting = select.poll()
+        waiting.register(0, select.POLLIN)
+        while not self.ended and (left := end - monotonic()) > 0:
+            if waiting.poll(left * 1000):
+                self.read()
 
 
 class Exchange:

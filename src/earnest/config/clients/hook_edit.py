@@ -1,33 +1,32 @@
 """Hooks in a host's settings, as edits of byte ranges: put in, found again, taken out.
 
-Claude Code's settings hold `hooks`: for each event a list of groups, each with a matcher of tools and a list of commands. What
-earnest puts in is a group of its own at the end of each event's list, so that nobody else's is touched, and is known by its
-command alone: `… hook HOST EVENT`.
+Such settings hold `hooks`: for each event a list. In Claude Code's, Codex's and Gemini CLI's an item is a group with a matcher
+of tools and a list of commands; in Cursor's it is a command itself. What earnest puts in is an item of its own at the end of
+each event's list, so that nobody else's is touched, and is known by its command: `… hook [--config PATH] HOST EVENT`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from earnest.config import jsonc
 from earnest.config.document import Edit, Node, apply
 from earnest.core.errors import EarnestError
 
-TIMEOUT_S = 15
-"""What the host waits for a hook; earnest's own limits are shorter."""
 HOOKS = "hooks"
 
 
-def install(path: str, data: bytes, program: str, host: str, events: Iterable[str], with_matcher: frozenset[str]) -> bytes:
-    """The settings with earnest's hooks for these events, each once. `program`: what the host's shell starts, quoted for it.
-    Raises E1010 where the file, or its `hooks`, is not what the host takes."""
+def install(path: str, data: bytes, host: str, items: Mapping[str, object], version: int = 0) -> bytes:
+    """The settings with earnest's item for each event, each once. `items`: by event, as JSON values; `version`: what the file
+    has to say of its own format, 0 for nothing. Raises E1010 where the file, or its `hooks`, is not what the host takes."""
     data = remove(path, data, host) if data.strip() else b"{}\n"
-    for event in events:
-        group = {"matcher": "*"} if event in with_matcher else {}
-        command = {"type": "command", "command": f"{program} hook {host} {event}", "timeout": TIMEOUT_S}
-        text = json.dumps({**group, "hooks": [command]}, ensure_ascii=False)
+    root = _root(path, data)
+    if version and root.get("version") is None:
+        data = _added(data, root, f'"version": {version}', "  ")
+    for event, item in items.items():
+        text = json.dumps(item, ensure_ascii=False)
         root = _root(path, data)
         hooks = root.get(HOOKS)
         if hooks is None:
@@ -35,19 +34,19 @@ def install(path: str, data: bytes, program: str, host: str, events: Iterable[st
             continue
         if hooks.kind != "object":
             raise _odd(path, HOOKS)
-        groups = hooks.get(event)
-        if groups is None:
+        listed = hooks.get(event)
+        if listed is None:
             data = _added(data, hooks, f"{json.dumps(event)}: [{text}]", "    ")
-        elif groups.kind != "array":
+        elif listed.kind != "array":
             raise _odd(path, f"{HOOKS}.{event}")
         else:
-            data = _added(data, groups, text, "      ")
+            data = _added(data, listed, text, "      ")
     return data
 
 
 def remove(path: str, data: bytes, host: str) -> bytes:
     """The settings without earnest's hooks; an event's list, and `hooks` itself, go with the last that was in them."""
-    own = re.compile(rf"(?:^|[/\s'\"])earnest['\"]?\s+hook\s+{re.escape(host)}\s+\w+\s*$")
+    own = _own(host)
     while True:
         root = _root(path, data)
         edit = _next(root, own)
@@ -58,10 +57,15 @@ def remove(path: str, data: bytes, host: str) -> bytes:
 
 def count(path: str, data: bytes, host: str) -> int:
     """How many hooks of earnest's are in the settings."""
-    own = re.compile(rf"(?:^|[/\s'\"])earnest['\"]?\s+hook\s+{re.escape(host)}\s+\w+\s*$")
+    own = _own(host)
     hooks = _root(path, data).get(HOOKS) if data.strip() else None
     lists = [member.node for member in hooks.members] if hooks is not None else []
-    return sum(_is_own(group, own) for groups in lists for group in groups.items)
+    return sum(_is_own(item, own) for listed in lists for item in listed.items)
+
+
+def _own(host: str) -> re.Pattern[str]:
+    word = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+"
+    return re.compile(rf"(?:^|[/\s'\"])earnest['\"]?\s+hook\s+(?:--config\s+{word}\s+)?{re.escape(host)}\s+\w+\s*$")
 
 
 def _root(path: str, data: bytes) -> Node:
@@ -83,22 +87,22 @@ def _added(data: bytes, node: Node, text: str, indent: str) -> bytes:
     return apply(data, [Edit(node.start + 1, node.start + 1, f"\n{indent}{text}\n".encode())])
 
 
-def _is_own(group: Node, own: re.Pattern[str]) -> bool:
-    commands = group.get("hooks")
-    found = [inner.get("command") for inner in commands.items] if commands is not None else []
+def _is_own(item: Node, own: re.Pattern[str]) -> bool:
+    commands = item.get("hooks")
+    found = [inner.get("command") for inner in commands.items] if commands is not None else [item.get("command")]
     texts = [node.value for node in found if node is not None]
     return bool(texts) and all(isinstance(text, str) and own.search(text) is not None for text in texts)
 
 
 def _next(root: Node, own: re.Pattern[str]) -> Edit | None:
-    """The edit that takes the first of earnest's groups out, with whatever holds nothing else."""
+    """The edit that takes the first of earnest's items out, with whatever holds nothing else."""
     hooks = root.get(HOOKS)
     for member in hooks.members if hooks is not None and hooks.kind == "object" else ():
-        for number, group in enumerate(member.node.items):
-            if not _is_own(group, own):
+        for number, item in enumerate(member.node.items):
+            if not _is_own(item, own):
                 continue
             if len(member.node.items) > 1:
-                return _without([(item.start, item.end) for item in member.node.items], number)
+                return _without([(one.start, one.end) for one in member.node.items], number)
             assert hooks is not None
             if len(hooks.members) > 1:
                 at = [one.key for one in hooks.members].index(member.key)
