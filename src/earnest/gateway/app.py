@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +15,11 @@ import msgspec
 from earnest.config import overlay as overlays
 from earnest.config.packs import built_in, load_packs
 from earnest.core.errors import EarnestError
-from earnest.core.flow import Key
 from earnest.core.receipt import Checkpoint
 from earnest.gateway.client import Client, Route
 from earnest.gateway.connect import Connector
 from earnest.gateway.gateway import Gateway
+from earnest.gateway.hook_side import HookSide
 from earnest.gateway.http_front import HttpFront
 from earnest.gateway.keys import HostKeys
 from earnest.gateway.loss import hold_store, tell_loss
@@ -43,7 +42,6 @@ from earnest.net.limits import ServerLimits
 from earnest.net.listener import Listener, serve
 from earnest.net.message import Request
 from earnest.pdp.approvals import Approvals
-from earnest.pdp.catalog import Server, Tool
 from earnest.pdp.conversations import Conversations, is_below
 from earnest.pdp.engine import Engine
 from earnest.pdp.floor import Floor
@@ -75,6 +73,7 @@ class App:
         self.ctx = ctx
         self._hooks = hooks
         self._answers: Callable[[Event], Answer] | None = None
+        self.hook_side = HookSide(self)
         self.env = dict(os.environ)
         self.wall = time.time
         ids = Ids(time.time, secrets.token_bytes)
@@ -182,6 +181,7 @@ class App:
         )
         self.gateway.layer = layer_for(self.gateway, self.receipts, self.payloads)
         self.gateway.start()
+        self.hook_side.mark()
         self.gateway.spawn(self._load_key())
         self._housekeeper = loop.call_later(60, self._keep_house)
 
@@ -318,23 +318,14 @@ class App:
             peer.finish(b"", b"earnest: E1506: nothing answers hooks here\n", 2)
             return
         if self._answers is None:
-            self._answers = self._hooks(Parts(self.engine, self.records, self._served_to, self.ctx.log.info))
+            side, log = self.hook_side, self.ctx.log.info
+            parts = Parts(self.engine, self.records, side.served, log, side.asked, side.asks_itself, side.unheard)
+            self._answers = self._hooks(parts)
         who = peer.who
         host = self.host_keys.of(f"user:{who.uid}", who.hosts)
         orphan = (bool(who.chain) and who.host is None) or len(host) > 2  # a program that a host started is no person's
         answer = self._answers(Event(who.argv, peer.event, peer.too_long, host, orphan))
         peer.finish(answer.out, answer.err, answer.code)
-
-    def _served_to(self, host: Key, name: str, tool: str) -> tuple[str, Server, Tool] | None:
-        """What a host calls a server and a tool, if one of its own sessions has them (`hooked.Served`)."""
-        for session in self.gateway.sessions:
-            if session.client.key != host or session.route.kind != "server" or host_name(session.route.name) != name:
-                continue
-            for served in session.servers():
-                found = [one for one in served.server.tools.values() if host_name(one.name) == tool]
-                if len(found) == 1 and not session.hidden(served, found[0]):
-                    return session.route.name, served.server, found[0]
-        return None
 
     # clients over HTTP
 
@@ -448,12 +439,8 @@ class App:
             front.become(msgspec.structs.replace(client, asks_person=asks, ask_host=hands_on))
         self.gateway.restart_servers()
         self.gateway.resolved_again()
+        self.hook_side.mark()
         return world
-
-
-def host_name(name: str) -> str:
-    """A name of a server or tool as hosts write it into theirs (`mcp__SERVER__TOOL`)."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
 def build(ctx: DaemonContext, hooks: Hooks | None = None) -> App:
