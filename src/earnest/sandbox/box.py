@@ -145,7 +145,8 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a box ended: the status of its command where it ended by itself, and which limit stopped it (empty: none)."""
+    """How a box ended: the status of its command where it ended by itself (negative: by a signal), and which limit stopped it:
+    wall, cpu, memory, processes, disk; `failed`: it could not be made, as its standard error says; empty: none."""
 
     status: int | None
     limit: str = ""

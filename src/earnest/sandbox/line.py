@@ -50,7 +50,7 @@ def end(control: socket.socket) -> None:
 
 
 def ended(state: str) -> Ended:
-    """How a box ended, as its process wrote it down; raises E1802 where it could not be made."""
+    """How a box ended, as its process wrote it down."""
     try:
         with open(f"{state}/ended") as file:
             told = json.load(file)

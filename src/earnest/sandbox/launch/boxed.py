@@ -69,7 +69,7 @@ def _start(plan: dict[str, Any], report: Report, control: socket.socket) -> tupl
     kernel.become_itself_in_a_user_namespace()
     kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)
     socket.sethostname("localhost")
-    _raise_loopback()
+    raise_loopback()
     ready = -1
     if plan["reach"] != "none":
         from earnest.sandbox.internet import sink
@@ -107,7 +107,7 @@ def _helper(serve: Callable[[], None]) -> int:
         os._exit(FAILED)
 
 
-def _raise_loopback() -> None:
+def raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("=16sH14x", b"lo", 0)
         flags = struct.unpack("=16sH14x", fcntl.ioctl(any_socket, 0x8913, request))[1]
