@@ -1,1 +1,1 @@
-"""The test bench: what a server does, watched in a box, against what it says."""
+"""The test bench: what a server's tools do, watched in a sandbox, against what they claim."""

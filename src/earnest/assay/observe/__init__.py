@@ -1,0 +1,1 @@
+"""What one call changed: files as records, repositories, places, the network."""

@@ -1,0 +1,1 @@
+"""Which sessions are run, and what counts as seen."""

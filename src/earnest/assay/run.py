@@ -1,0 +1,145 @@
+"""A whole assay of one server: control, scout, soak, clean sessions, verdicts. The order and the reasons stand in the modules
+of `oracle` and `verdicts`."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from earnest.assay.arguments.literals import Literals
+from earnest.assay.arguments.plan import Planner
+from earnest.assay.fixture import Fixture
+from earnest.assay.model import Effect, Report, ServerFinding, ToolReport, ToolUnder
+from earnest.assay.oracle.control import control
+from earnest.assay.oracle.examine import Examiner, Tally
+from earnest.assay.oracle.scout import Scout
+from earnest.assay.oracle.soak import Nomination, Soaked, by_tool, soak
+from earnest.assay.session import Bench
+from earnest.assay.verdicts.judge import judged
+
+Told = Callable[[str, str, int, int], None]
+"""Progress: phase, what is under way, how many are done, of how many."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How an assay goes. `patience`: seconds waited for late writes. `jobs`: clean sessions at once. `only`: tools, all if empty."""
+
+    patience: float = 2.5
+    jobs: int = 2
+    strict: bool = False
+    only: tuple[str, ...] = ()
+    arguments: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    seed: int = 0
+
+
+class Assayed(msgspec.Struct, frozen=True):
+    """The report, with the tallies it was made of."""
+
+    report: Report
+    tallies: tuple[Tally, ...]
+
+
+async def assay(
+    bench: Bench, fixture: Fixture, literals: Literals, options: Options, told: Told, command: Sequence[str] = ()
+) -> Assayed:
+    """Assay one server. Raises E12xx where it does not start, E18xx where there is no box, E19xx for what cannot be assayed."""
+    began, cpu = time.monotonic(), _cpu()
+    told("control", "the server alone, with no tool called", 0, 1)
+    seen = await control(bench, options.patience)
+    tools = [tool for tool in seen.tools if not options.only or tool.name in options.only]
+    planner = Planner(fixture, literals, options.arguments, options.seed)
+    told("scout", "", 0, len(tools))
+    count = iter(range(1, 10_000))
+    scout = Scout(bench, tools, planner, seen.noise, lambda name: told("scout", name, min(next(count), len(tools)), len(tools)))
+    scouted = await scout.run()
+    readers = [tool for tool in tools if _reads(tool, scouted.of(tool.name))]
+    soaked = Soaked({}, [], [], [])
+    if readers:
+        number = iter(range(1, 10_000))
+        soaked = await soak(
+            bench, readers, scouted, planner, scouted.noise, options.patience,
+            lambda name: told("soak", name, next(number), len(readers)),
+        )  # fmt: skip
+    examiner = Examiner(bench, scouted.noise, scouted, soaked, tools, options.patience)
+    tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told)
+    reports = tuple(judged(tally, bench.tier.sight, strict=options.strict) for tally in tallies)
+    findings = (*seen.findings, *_merged(scouted.findings), *_blind(bench))
+    report = Report(
+        seen.name or bench.name, bench.tier.name, reports, findings, tuple(command), seen.version,
+        round(time.monotonic() - began, 2), round(_cpu() - cpu, 2), examiner.sessions + 2 + bool(readers),
+    )  # fmt: skip
+    return Assayed(report, tuple(tallies))
+
+
+def _reads(tool: ToolUnder, calls: Sequence[Any]) -> bool:
+    """Whether a tool is soaked: it claims to read only, or nothing it did in the scout had effect."""
+    return tool.claims.read_only is True or not any(call.hard for call in calls)
+
+
+async def _examined(
+    examiner: Examiner, tools: Sequence[ToolUnder], calls: Sequence[Any], soaked: Soaked, options: Options, told: Told
+) -> list[Tally]:
+    nominated = [Nomination(c.step.tool, effect, _path(calls, n)) for n, c in enumerate(calls) for effect in c.effects]
+    every = by_tool([*nominated, *soaked.nominations])
+    suspects = any(effect.hard or effect.external for effect in soaked.late)
+    gate = asyncio.Semaphore(max(1, options.jobs))
+    done = 0
+
+    async def one(tool: ToolUnder) -> Tally:
+        nonlocal done
+        async with gate:
+            told("clean", tool.name, done, len(tools))
+            suspect = suspects and tool.name in soaked.order and _may_be(tool, soaked.late)
+            tally = await examiner.examine(tool, every.get(tool.name, []), suspect)
+            done += 1
+            told("clean", tool.name, done, len(tools))
+            return tally
+
+    return list(await asyncio.gather(*(one(tool) for tool in tools)))
+
+
+def _may_be(tool: ToolUnder, late: Sequence[Effect]) -> bool:
+    """Whether something that came late would contradict this tool."""
+    reads, home = tool.claims.read_only is True, tool.claims.open_world is False
+    return any((reads and effect.hard) or (home and effect.external) for effect in late)
+
+
+def _path(calls: Sequence[Any], number: int) -> tuple[Any, ...]:
+    return tuple(call.step for call in calls[: number + 1] if call.answer.outcome != "lost")
+
+
+def _merged(findings: Sequence[ServerFinding]) -> list[ServerFinding]:
+    return list({(one.kind, one.where): one for one in findings}.values())
+
+
+def _blind(bench: Bench) -> list[ServerFinding]:
+    sight = bench.tier.sight
+    unseen = [
+        word
+        for word, there in (
+            ("files outside what was granted", sight.files == "everywhere"),
+            ("the network", sight.network),
+            ("processes", sight.processes),
+            ("UNIX sockets", sight.sockets),
+        )
+        if not there
+    ]
+    if not unseen:
+        return []
+    return [ServerFinding("blind", f"tier {bench.tier.name} does not see {', '.join(unseen)}; `earnest assay doctor` says more")]
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime + own.ru_utime + own.ru_stime
+
+
+def worst(reports: Sequence[ToolReport]) -> bool:
+    """Whether any claim is contradicted."""
+    return any(hint.verdict == "CONTRADICTED" for report in reports for hint in report.hints.values())

@@ -1,0 +1,218 @@
+"""One session: a server in a fresh box, calls made one after the other, and a look after each.
+
+What a call changed is what differs between the look before it and the look after it. A look is taken once the box has come to
+rest: writes that a server makes just after it has answered belong to that call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from earnest.assay.arguments import answers
+from earnest.assay.arguments.harvest import filled
+from earnest.assay.model import Answer, Call, Effect, Step
+from earnest.assay.observe import network
+from earnest.assay.observe.effects import Files, Noise
+from earnest.assay.observe.places import Lay
+from earnest.core.errors import EarnestError
+from earnest.sandbox.box import Box, Change, Event, Look, Plan, Tier, changes
+from earnest.upstream.opening import ClientHello, pages
+from earnest.upstream.stdio import StdioLink
+
+SETTLE_S: Final = 0.02
+_RESTS: Final = 6
+_WORDS: Final = 20
+
+Reset = Callable[[], None]
+"""Puts back what lies outside a box before each session, where a tier needs that."""
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What sessions are made from. `timeout` is of one call, `opening` of the start, in seconds."""
+
+    tier: Tier
+    plan: Plan
+    lay: Lay
+    name: str
+    timeout: float = 20.0
+    opening: float = 60.0
+    dumps: bool = False
+    """Whether a database inside answers `dev.earnest/dump`."""
+
+
+class Session:
+    """One server in one box. Use as `async with`."""
+
+    def __init__(self, bench: Bench, noise: Noise = Noise()) -> None:
+        self.bench = bench
+        self.noise = noise
+        self.answers: list[Answer] = []
+        self._words: deque[str] = deque(maxlen=_WORDS)
+        self._box: Box
+        self._link: StdioLink
+        self._look: Look
+        self._start: Look
+        self._heard = 0
+        self._rows: Mapping[str, Any] = {}
+
+    async def __aenter__(self) -> Session:
+        bench = self.bench
+        self._box = await asyncio.to_thread(bench.tier.box, bench.plan)
+        self._link = StdioLink(
+            bench.name,
+            self._box.argv,
+            env=self._box.env,
+            cwd=None,
+            client=ClientHello(prefer_modern=False),
+            log=self._words.append,
+            open_timeout=bench.opening,
+        )
+        try:
+            await self._link.open()
+            self._start = self._look = await self._rest()
+            self._heard = len(self._box.events())
+            if bench.dumps:
+                self._rows = await self._dump()
+        except EarnestError as error:
+            events = self._box.events()
+            await self._shut()
+            raise _with_words(error, self._words, events) from None
+        except BaseException:
+            await self._shut()
+            raise
+        return self
+
+    async def __aexit__(self, *gone: object) -> None:
+        await self._shut()
+
+    async def _shut(self) -> None:
+        if hasattr(self, "_link"):
+            await self._link.close()
+        await asyncio.to_thread(self._box.close)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server still answers."""
+        return self._link.alive
+
+    @property
+    def words(self) -> list[str]:
+        """What the server wrote to standard error last."""
+        return [word.removeprefix(f"[{self.bench.name}] ") for word in self._words]
+
+    async def listed(self) -> list[bytes]:
+        """The raw definitions of its tools."""
+        if b'"tools"' not in self._link.hello.capabilities:
+            return []
+        return [raw async for raw in pages(self._link, "tools/list", self.bench.opening)]
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What the server says it is."""
+        try:
+            value = msgspec.json.decode(self._link.hello.server_info or b"{}")
+        except msgspec.MsgspecError:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    # calls
+
+    async def step(self, step: Step) -> Call:
+        """Make one call and look."""
+        arguments = filled(step, self.answers)
+        answer = await self._ask(step.tool, arguments)
+        self.answers.append(answer)
+        return Call(Step(step.tool, arguments), answer, tuple(await self.seen()))
+
+    async def together(self, step: Step, times: int = 2) -> Call:
+        """Make one call several times at once and look."""
+        arguments = filled(step, self.answers)
+        found = await asyncio.gather(*(self._ask(step.tool, arguments) for _ in range(times)))
+        return Call(Step(step.tool, arguments), found[0], tuple(await self.seen()))
+
+    async def quiet(self, step: Step) -> Answer:
+        """Make one call without a look of its own: what it changes falls into the next one's window."""
+        return await self._ask(step.tool, filled(step, self.answers))
+
+    async def _ask(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
+        params = msgspec.json.encode({"name": tool, "arguments": dict(arguments)})
+        began = time.monotonic()
+        try:
+            reply = await self._link.ask("tools/call", params, self.bench.timeout)
+        except EarnestError as error:
+            outcome = "timeout" if error.code == "E1206" else "lost"
+            return Answer(outcome, None, error.told, time.monotonic() - began)  # type: ignore[arg-type]
+        return answers.read(reply, time.monotonic() - began)
+
+    # looks
+
+    async def seen(self) -> list[Effect]:
+        """What changed since the last look."""
+        before, self._look = self._look, await self._rest()
+        files = Files(self._box, self.bench.lay, before, self._look)
+        found = await asyncio.to_thread(files.effects, self.noise)
+        found += self._contacts()
+        if self.bench.dumps and self.alive:
+            found += await self._rows_changed()
+        return found
+
+    def _contacts(self) -> list[Effect]:
+        events = self._box.events(self._heard)
+        self._heard += len(events)
+        found = network.effects(events, self.bench.lay, self.noise.contacts)
+        return [left for effect in found if (left := self.noise.left(effect)) is not None]
+
+    async def _rest(self) -> Look:
+        await asyncio.sleep(SETTLE_S)
+        look = await asyncio.to_thread(self._box.look)
+        last: Look | None = getattr(self, "_look", None)
+        for number in range(_RESTS):
+            if last is not None and not changes(last, look):
+                break
+            await asyncio.sleep(SETTLE_S * (number + 1))
+            last, look = look, await asyncio.to_thread(self._box.look)
+        return look
+
+    async def wait(self, seconds: float) -> list[Effect]:
+        """Let time pass, and look."""
+        await asyncio.sleep(seconds)
+        return await self.seen()
+
+    async def end(self) -> list[Effect]:
+        """End the server in good order, and look at what it did on its way out."""
+        await self._link.close()
+        before, self._look = self._look, await asyncio.to_thread(self._box.look)
+        files = Files(self._box, self.bench.lay, before, self._look)
+        return [*await asyncio.to_thread(files.effects, self.noise), *self._contacts()]
+
+    def since_start(self) -> tuple[Sequence[Change], Sequence[Event]]:
+        """All that differs from the first look, as it is, for what is no tool's."""
+        return changes(self._start, self._look), self._box.events()
+
+    # databases inside
+
+    async def _dump(self) -> Mapping[str, Any]:
+        reply = await self._link.ask("dev.earnest/dump", b"{}", self.bench.timeout)
+        value = msgspec.json.decode(reply.result or b"{}")
+        rows = value.get("areas") if isinstance(value, dict) else None
+        return rows if isinstance(rows, dict) else {}
+
+    async def _rows_changed(self) -> list[Effect]:
+        from earnest.assay.observe.databases import compared
+
+        before, self._rows = self._rows, await self._dump()
+        return compared(before, self._rows)
+
+
+def _with_words(error: EarnestError, words: Sequence[str], events: Sequence[Event]) -> EarnestError:
+    said = " / ".join(dict.fromkeys([*filter(None, [error.said]), *words]))[-2000:]
+    stopped = [event.detail or event.subject for event in events if event.doing == "refused"][:3]
+    if stopped:
+        said += f" (the sandbox stopped: {'; '.join(stopped)})"
+    return EarnestError(error.code, error.message, error.remedy, exit_code=3, said=said)
