@@ -7,6 +7,7 @@ rule here says when such words leave one value only, and each is a door, so each
     field       a field of that record, if they speak of the field
     abbreviated, begun, timed, computed
                 the beginning of a word or a name they gave; a day, an hour or a number they left open
+    below       a file in a folder of which they said all                             selectors; nothing is deleted or run
     linked      a link in a record of the place they named, where they asked for what stands there      GETs only
     pointed     the only address that a source returned which they named, where they say the address is to be found there
     described   a member of the place, where they say who it is and every word of the message          names only
@@ -24,10 +25,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from earnest.core.intent import POINTED, Reader, Wish
-from earnest.core.ledger import USUAL_LENGTHS, Ledger
+from earnest.core.ledger import HANDLE, USUAL_LENGTHS, Ledger
 from earnest.core.records import Record
-from earnest.core.roles import Role, Roles
-from earnest.core.values import Token, fold, leaves, minutes, tokens
+from earnest.core.roles import EVERYTHING, Role, Roles
+from earnest.core.values import Token, fold, leaves, minutes, path, tokens
 
 if TYPE_CHECKING:
     from earnest.core.integrity import Call
@@ -51,13 +52,15 @@ class Determined:
         self.call, self.ledger, self.reader, self.spoken = call, ledger, reader, spoken
         self.values = ledger.values
 
-    def determined(self, path: str, value: Any, found: list[Token], roles: Roles, words: list[str]) -> bool:
+    def determined(self, where: str, value: Any, found: list[Token], roles: Roles, words: list[str]) -> bool:
         """Whether the user's words leave this value only."""
         run = [token.key for token in found]
         whole, binding = " ".join(run), self.call.intent.binding
-        if Role.SELECTOR in roles and self.ledger.chosen(whole, self.call.server):
+        if Role.SELECTOR in roles and (
+            self.ledger.chosen(whole, self.call.server) or (roles != EVERYTHING and self._below(value))
+        ):
             return True
-        if (Role.DESTINATION not in roles or not binding) and self._of_field(whole, path):
+        if (Role.DESTINATION not in roles or not binding) and self._of_field(whole, where):
             return True
         if isinstance(value, str) and len(value) <= 3 and value.isalpha() and self._abbreviated(value.casefold(), words):
             return True
@@ -71,9 +74,20 @@ class Determined:
             return self._linked(run[0]) if run[0][0] == "u" and self.call.read_only else self._pointed(run[0])
         return (Role.DESTINATION in roles and self._described(whole, words)) or self._detailed(value, run, words)
 
-    def _of_field(self, whole: str, path: str) -> bool:
+    def _below(self, value: Any) -> bool:
+        """A file right below a folder of which the user said all, or what it will be called in the folder they named. Nothing
+        that deletes or runs: who says "all" may go on to say which not."""
+        intent = self.call.intent
+        if not isinstance(value, str) or intent.implied or intent.verbs & {"delete", "run"} or ".." in value:
+            return False
+        folder, _, name = path(fold(value.strip())).rpartition("/")
+        return bool(folder and name) and any(
+            intent.verbs & wish.verbs and {"w" + folder, "p" + folder} & wish.keys for wish in self._says("every")
+        )
+
+    def _of_field(self, whole: str, where: str) -> bool:
         """`participants` of the one event they named, if they speak of participants."""
-        field = path.replace("[]", "").rpartition(".")[2].casefold()
+        field = where.replace("[]", "").rpartition(".")[2].casefold()
         spoken = any(self.reader.speaks(field, wish) for wish in self.ledger.wishes)
         return spoken and self.ledger.told(whole, self.call.server, field)
 
@@ -178,19 +192,28 @@ class Determined:
         return False
 
     def _refunded(self, key: str) -> bool:
-        """What a payer the user named has paid, where it is to be paid back and there is one such payment."""
+        """What a payer the user named has paid, where it is to be paid back and there is one such payment; or the sum of an
+        order they named by its number, if that is the shop's own record."""
+        records = self.ledger.records
+        if records.lost:
+            return False
         for wish in self._says("refunds"):
             paid = {
                 amount
-                for record in self.ledger.records.all
-                if record.server == self.call.server and not self.ledger.records.lost and _PAYEES & record.fields.keys()
-                if any(self._in(held, wish) for field, held in record.fields.items() if field in _PAYERS)
+                for record in records.all
+                if record.server == self.call.server and self._paid(record, wish)
                 for field, amount in record.fields.items()
                 if field in _SUMS
             }
             if paid == {key}:
                 return True
         return False
+
+    def _paid(self, record: Record, wish: Wish) -> bool:
+        if record.trusted:
+            return any(HANDLE.match(field) and self._in(held, wish) for field, held in record.fields.items())
+        paid = any(self._in(held, wish) for field, held in record.fields.items() if field in _PAYERS)
+        return paid and bool(_PAYEES & record.fields.keys())
 
     def _described(self, whole: str, words: list[str]) -> bool:
         """A member of the place whom the user described, where every word that is sent is the user's."""
@@ -200,7 +223,7 @@ class Determined:
         kinds = self.reader.concepts(words) or frozenset(("user", "contact"))
         if not any(kinds & wish.objects and call.intent.verbs & wish.verbs for wish in self._says("described")):
             return False
-        texts = [value for path, value in leaves(call.arguments) if call.roles.of(path) == frozenset((Role.CONTENT,))]
+        texts = [value for where, value in leaves(call.arguments) if call.roles.of(where) == frozenset((Role.CONTENT,))]
         return bool(texts) and all(isinstance(text, str) and self._dictated(text) for text in texts)
 
     def _dictated(self, text: str) -> bool:
@@ -246,9 +269,9 @@ class Determined:
 
     def _carries_a_name(self) -> bool:
         """Whether what the call makes bears a name that is in the user's words."""
-        for path, value in leaves(self.call.arguments):
+        for where, value in leaves(self.call.arguments):
             run = [token.key for token in tokens(value) if token.key != "."] if isinstance(value, str) else []
-            if len(run) >= 2 and path.rpartition(".")[2] in ("title", "name", "subject", "summary") and self.spoken(run):
+            if len(run) >= 2 and where.rpartition(".")[2] in ("title", "name", "subject", "summary") and self.spoken(run):
                 return True
         return False
 

@@ -41,7 +41,7 @@ from earnest.core.decide import FlowVerdict
 from earnest.core.determined import Determined
 from earnest.core.intent import Reader, ToolIntent, asked, name_words, named
 from earnest.core.ledger import Ledger
-from earnest.core.provenance import Origin, Source, Words
+from earnest.core.provenance import PASSAGE, Origin, Source, Words
 from earnest.core.results import scalar_tokens
 from earnest.core.roles import EVERYTHING, ArgumentRoles, Role, Roles
 from earnest.core.storage import Memory
@@ -362,16 +362,27 @@ class _Judge:
                 return
 
     def _passage_of_others(self, keys: list[str]) -> bool:
-        """Whether a passage that was copied is not in the user's words or a trusted source as well."""
+        """Whether a passage that was copied is long enough to be one, and not in the user's words or a trusted source too. Of
+        a short one only the middle is found; its ends count if they were read as well and say something by themselves."""
         bare = [key for key in keys if key != "."]
-        seen = self.values.untrusted
+        values, end, start = self.values, 0, 0
         for at in range(len(bare) - 3):
-            run = bare[at : at + 6]
-            if seen.passage(run) is not None and not (
-                self.values.user.places(bare[at : at + 4]) or self.values.trusted.places(bare[at : at + 4])
-            ):
+            run = bare[at : at + 4]
+            if values.untrusted.passage(run) is None or values.user.places(run) or values.trusted.places(run):
+                continue
+            if at > end:
+                start = at
+                while start and self._read_by_itself(bare[start - 1]):
+                    start -= 1
+            end = at + 4
+            while end < len(bare) and self._read_by_itself(bare[end]):
+                end += 1
+            if end - start >= PASSAGE:
                 return True
         return False
+
+    def _read_by_itself(self, key: str) -> bool:
+        return self.values.untrusted.token(key) is not None and not self._generic([key])
 
     def _secret(self, keys: list[str]) -> Source | None:
         if self.values.secrets.empty:

@@ -15,7 +15,7 @@ The lexicon is data, handed in. More words of the user can only add wishes, exce
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -79,10 +79,13 @@ class ToolIntent(msgspec.Struct, frozen=True):
 
 
 POINTED: Final = "pointed"
-TURNS: Final = ("details", "refunds", "based", "described")
+TURNS: Final = ("details", "refunds", "based", "described", "every")
 """Ways to say how a value is to be found: the information is in a place; what was paid is to be paid back; as some text says;
-whoever or whichever fits a description."""
+whoever or whichever fits a description; all there are."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
+_QUOTED: Final = re.compile(
+    r"(?<!\w)'[^'\n]{1,240}'(?!\w)|\"[^\"\n]{1,240}\"|“[^”\n]{1,240}”|„[^“”\n]{1,240}[“”]|«[^»\n]{1,240}»|「[^」\n]{1,240}」"
+)
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _KINDS: Final = {"p": ("file",), "u": ("web",), "i": ("money",), "e": ("user", "contact")}
@@ -254,12 +257,18 @@ class Reader:
     def wishes(self, text: str) -> list[Wish]:
         """The wishes of each sentence of the user's own words."""
         found = []
-        for sentence in _SENTENCE.split(fold(text)):
-            if not sentence.strip():
-                continue
+        folded = fold(text)
+        # What is quoted is a title, a name or what is to be sent; whatever it says to do, it does not ask for it.
+        inside = [match.span() for match in _QUOTED.finditer(folded)]
+        for start, sentence in _sentences(folded):
+            quoted = [(first - start, last - start) for first, last in inside]
             words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
             no = [at for _, at in self._negations.find(sentence, words)]
-            verbs = frozenset(concept for concept, at in self._verbs.find(sentence, words) if not _negated(sentence, at, no))
+
+            def said(at: int, sentence: str = sentence, no: list[int] = no, quoted: list[tuple[int, int]] = quoted) -> bool:
+                return not _negated(sentence, at, no) and not any(first <= at < last for first, last in quoted)
+
+            verbs = frozenset(concept for concept, at in self._verbs.find(sentence, words) if said(at))
             keys = frozenset(token.key for token in tokens(sentence, self.calendar))
             kinds = {key[0] for key in keys}
             dated = "d" in kinds
@@ -267,13 +276,24 @@ class Reader:
                 concept for kind in kinds for concept in _KINDS.get(kind, ())
             }
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
-            delegated = any(not _negated(sentence, at, no) for _, at in self._delegates.find(sentence, words))
-            turns = {name for name, at in self._turns.find(sentence, words) if not _negated(sentence, at, no)}
+            delegated = any(said(at) for _, at in self._delegates.find(sentence, words))
+            turns = {name for name, at in self._turns.find(sentence, words) if said(at)}
             if self._pointers is not None and not no and self._pointers.search(sentence):
                 turns.add(POINTED)
             computed = bool(self._computed.find(sentence, words))
             found.append(Wish(verbs, objects, plain, computed, delegated, dated, keys, frozenset(turns)))
         return found
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    """The sentences of a text with where they start."""
+    at = 0
+    for match in _SENTENCE.finditer(text):
+        if text[at : match.start()].strip():
+            yield at, text[at : match.start()]
+        at = match.end()
+    if text[at:].strip():
+        yield at, text[at:]
 
 
 class Wish(msgspec.Struct, frozen=True):

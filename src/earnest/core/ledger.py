@@ -26,7 +26,7 @@ from earnest.core.records import Records
 from earnest.core.results import DEEP_TEXT, names_in, scalar_key, scalar_tokens, structured, unfolded
 from earnest.core.values import Token, is_identifier, leaves, minutes, number_key, tokens
 
-_HANDLE: Final = re.compile(r"(?:.*[_-])?id_?$|^(?:uid|uuid|guid|key|number|sha|ref)$")
+HANDLE: Final = re.compile(r"(?:.*[_-])?id_?$|^(?:uid|uuid|guid|key|number|sha|ref)$")
 _NAME: Final = re.compile(
     r"(?:.*[_-])?(?:name|title|subject|summary|label|filename|slug|heading|topic|recipient|sender|payee|vendor|merchant)_?$"
 )
@@ -202,7 +202,7 @@ class Ledger:
                 self.untrusted(value, source)
             elif not isinstance(value, bool):
                 # A number that the server gave to a record is nothing that somebody wrote.
-                minted = _HANDLE.match(path.replace("[]", "").rpartition(".")[2].casefold())
+                minted = HANDLE.match(path.replace("[]", "").rpartition(".")[2].casefold())
                 self.values.untrusted.add([number_key(value) if not minted else "h" + number_key(value)[1:]], source)
             if private and isinstance(value, str):
                 self._secret(path, value, source)
@@ -211,7 +211,7 @@ class Ledger:
                 self.untrusted(key, Source(receipt, server, tool, path))
         data = structured(result)
         self._records(data, server)
-        self.records.took(data, unfolded(result), server, arguments)
+        self.records.took(data, unfolded(result), server, arguments, trusted=trusted)
 
     def harmless(self, result: Any) -> bool:
         """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short
@@ -268,7 +268,7 @@ class Ledger:
             scalar_key(value)
             for key, value in record.items()
             if isinstance(value, str | int) and not isinstance(value, bool)
-            if _HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
+            if HANDLE.match(str(key).casefold()) and len(str(value)) <= 80
         )
         names = tuple(
             keys

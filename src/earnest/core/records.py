@@ -33,13 +33,15 @@ _MEMBER: Final = 40
 
 class Record(msgspec.Struct, frozen=True, eq=False):
     """One record. `fields`: its short scalars, by name in lower case; `texts`: its strings as they are compared; `called`: the
-    arguments of the call that brought it; `group`: which call that was."""
+    arguments of the call that brought it; `group`: which call that was;
+    `trusted`: its source is one that strangers do not write in."""
 
     server: str
     called: tuple[str, ...]
     fields: Mapping[str, str]
     texts: tuple[str, ...]
     group: int
+    trusted: bool = False
 
 
 class Records:
@@ -57,7 +59,7 @@ class Records:
         self._members: set[tuple[str, str]] = set()
         self._addresses: dict[str, set[str]] = {}
 
-    def took(self, data: Any, result: Any, server: str, arguments: Any) -> None:
+    def took(self, data: Any, result: Any, server: str, arguments: Any, *, trusted: bool = False) -> None:
         """Take in a result: `data` what of it is data by its form, `result` all of it."""
         called = tuple(
             key
@@ -73,7 +75,7 @@ class Records:
         while stack and not self.lost:
             item = stack.pop()
             if isinstance(item, Mapping):
-                self._record(item, server, called)
+                self._record(item, server, called, trusted)
                 stack.extend(item.values())
             elif isinstance(item, list | tuple):
                 stack.extend(item)
@@ -95,7 +97,7 @@ class Records:
             self._pay(_ADDRESS_COST * (1 + len(found - kept)))
             kept |= found
 
-    def _record(self, item: Mapping[str, Any], server: str, called: tuple[str, ...]) -> None:
+    def _record(self, item: Mapping[str, Any], server: str, called: tuple[str, ...], trusted: bool) -> None:
         fields: dict[str, str] = {}
         texts: list[str] = []
         cost = _RECORD_COST
@@ -113,7 +115,7 @@ class Records:
                 fields[str(name).casefold().rstrip("_")] = key
         if not fields or not self._pay(cost):
             return
-        record = Record(server, called, fields, tuple(texts), len(self._groups) - 1)
+        record = Record(server, called, fields, tuple(texts), len(self._groups) - 1, trusted)
         self.all.append(record)
         group = self._groups[-1]
         for name, key in fields.items():
