@@ -1,7 +1,6 @@
 """`earnest census` from one end to the other: three published servers asked, counted, compared, shown."""
 
 import json
-import os
 import sys
 
 import pytest
@@ -10,7 +9,7 @@ from earnest.census.record import load as load_record
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="namespaces want root"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a sandbox is needed"),
 ]
 NAMES = ("filesystem", "time", "sqlite")
 

@@ -19,7 +19,7 @@ from earnest.census.schedule import Dask, Local, schedule
 from earnest.census.spec import Listing, Recording
 from earnest.core.errors import EarnestError
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="namespaces want root")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a sandbox is needed")
 
 
 def go(listing, out, workers, **more):

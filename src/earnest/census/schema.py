@@ -72,8 +72,8 @@ TOOLS: Final = {
     "malformed": ("VARCHAR[]", "hints whose value is neither boolean nor null"),
     "annotation_keys": ("VARCHAR[]", "members of the annotations object, null ones left out"),
     "input_schema": ("VARCHAR", "JSON"),
-    "has_output_schema": ("BOOLEAN", ""),
-    "has_icons": ("BOOLEAN", ""),
+    "has_output_schema": ("BOOLEAN", "it has an `outputSchema`"),
+    "has_icons": ("BOOLEAN", "it has `icons`"),
     "execution": ("VARCHAR", "JSON"),
     "meta_keys": ("VARCHAR[]", "members of `_meta`"),
     "pin": ("VARCHAR", "SHA-256 over the canonical definition (docs/concepts.md); NULL where it can be read in two ways"),
@@ -95,8 +95,8 @@ FINDINGS: Final = {
     "severity": ("VARCHAR", "`error`, `warning`, `note`"),
     "confidence": ("VARCHAR", "`high`, `medium`, `low`"),
     "persona": ("VARCHAR", "`regular` or `pedantic`"),
-    "message": ("VARCHAR", ""),
-    "fix": ("VARCHAR", ""),
+    "message": ("VARCHAR", "what is wrong"),
+    "fix": ("VARCHAR", "what to do; NULL where that is plain"),
 }
 
 TABLES: Final = {"servers": SERVERS, "tools": TOOLS, "findings": FINDINGS}

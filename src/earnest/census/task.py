@@ -91,9 +91,8 @@ def _contained(spec: Spec, settings: Settings, found: Record) -> Record:
             installed = install(spec, prefix, settings.install_s)
             argv = (str(installed.program), *spec.args)
         step = "start"
-        prefix.mkdir(exist_ok=True)
-        contain.own(prefix)
-        legs = asyncio.run(_of_cells(spec, settings.timeouts, _cells(spec, argv, prefix, folder)))
+        made = prefix if installed is not None else None
+        legs = asyncio.run(_of_command(spec, settings.timeouts, argv, made))
         found = msgspec.structs.replace(found, legs=legs, failure=_common_failure(legs), containment=held)
         return _with_facts(found, installed, spec)
     except EarnestError as error:
@@ -127,30 +126,20 @@ async def _of_url(spec: Spec, timeouts: Timeouts) -> tuple[Leg, ...]:
     return tuple([await ask_url(spec.name, spec.url, spec.headers, era, timeouts, scrub) for era in _ERAS])
 
 
-def _cells(spec: Spec, argv: tuple[str, ...], prefix: Path, folder: Path) -> list[tuple[Era, contain.Cell]]:
-    """How a command is started for each era: each time with an empty home."""
-    places = {"{PREFIX}": str(prefix), "{HOME}": contain.HOME}
-    node = Path(shutil.which("node") or "/usr/bin/node").parent
-    env = {"PATH": f"{node}:{_PATH}", "HOME": contain.HOME, "TMPDIR": contain.HOME, "LANG": "C.UTF-8"}
+async def _of_command(spec: Spec, timeouts: Timeouts, argv: tuple[str, ...], prefix: Path | None) -> tuple[Leg, ...]:
+    """Start a command for each era, each time in a box of its own with an empty home."""
+    places = {"{PREFIX}": str(prefix or ""), "{HOME}": contain.HOME}
+    env = {"PATH": contain.path(), "HOME": contain.HOME, "TMPDIR": contain.HOME, "LANG": "C.UTF-8"}
     env |= {"PYTHONDONTWRITEBYTECODE": "1"} | {name: _filled(value, places) for name, value in spec.env.items()}
     words = tuple(_filled(word, places) for word in argv)
-    readable = [*map(Path, spec.folders), *contain.readable("node")]
-    if spec.source == "command" and os.path.isabs(words[0]):
-        readable.append(Path(words[0]).parent)
     if spec.setup:
         lines = " && ".join(f"{{ {_filled(line, places)}\n}}" for line in spec.setup)
         words = ("sh", "-c", f'{{ {lines}; }} >&2 || exit 111; exec "$@"', "setup", *words)
-    made: list[tuple[Era, contain.Cell]] = []
+    legs = []
     for era in _ERAS:
-        home = folder / f"home-{era}"
-        home.mkdir()
-        contain.own(home)
-        made.append((era, contain.cell(words, env, home, readable, prefix)))
-    return made
-
-
-async def _of_cells(spec: Spec, timeouts: Timeouts, cells: list[tuple[Era, contain.Cell]]) -> tuple[Leg, ...]:
-    return tuple([await ask_command(spec.name, cell.argv, cell.env, era, timeouts, Scrubber()) for era, cell in cells])
+        with contain.box(words, env, [Path(one) for one in spec.folders], prefix, timeouts.leg_s) as box:
+            legs.append(await ask_command(spec.name, box.argv, box.env, era, timeouts, Scrubber()))
+    return tuple(legs)
 
 
 def _filled(text: str, places: dict[str, str]) -> str:
