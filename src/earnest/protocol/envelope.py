@@ -282,8 +282,8 @@ def failure(raw: bytes) -> Failure:
 
 
 def whole_error(raw: bytes) -> bytes:
-    """An `error` member as JSON-RPC wants it, with a code and a message: as it came where it has them, else written anew of what
-    can be read of it. Clients that validate give up on less, and their call would hang."""
+    """An `error` member as JSON-RPC wants it, with a code and a message: as it came where it has them, else written anew of
+    what can be read of it. Clients that validate give up on less, and their call would hang."""
     seen = failure(raw)
     if seen.message and seen.message != _MALFORMED:
         return raw
