@@ -136,9 +136,9 @@ async def started(command: Sequence[str], env: Mapping[str, str] | None = None) 
             await process.wait()
 
 
-def everything() -> contextlib.AbstractAsyncContextManager[str]:
-    """The server with everything, on the official SDK: its URL."""
-    return started([sys.executable, str(Path(__file__).parent / "server")])
+def everything(only: str = "") -> contextlib.AbstractAsyncContextManager[str]:
+    """The server with everything, on the official SDK: its URL. `only`: it knows this one era (`legacy`, `modern`) alone."""
+    return started([sys.executable, str(Path(__file__).parent / "server"), *(("--only", only) if only else ())])
 
 
 @dataclass(frozen=True)

@@ -183,13 +183,32 @@ async def test_a_state_from_before_a_restart_sends_nothing(start: Rig) -> None:
     assert said["isError"] and "not sent again" in said["content"][0]["text"] and len(asker.server.calls) == 1
 
 
-@pytest.mark.parametrize("state", ["made up", "ey..x", 7, None])
+@pytest.mark.parametrize("state", ["made up", "ey..x", 7])
 async def test_a_state_that_nobody_gave_is_refused_and_nothing_is_sent(start: Rig, state: Any) -> None:
     asker, _, client = await start()
-    more = {} if state is None else {"requestState": state}
-    answer = await client.call("read", {}, inputResponses={"q1": YES}, **more).over()
+    answer = await client.call("read", {}, inputResponses={"q1": YES}, requestState=state).over()
     assert answer["error"]["code"] == -32602 and "not sent" in answer["error"]["message"]
     assert asker.server.calls == []
+
+
+async def test_a_retry_that_lost_its_state_is_asked_again_and_sends_nothing(start: Rig) -> None:
+    asker, _, client = await start(ELICIT)
+    first = await client.call("read", {}).result()
+    second = await client.call("read", {}, inputResponses={"q1": YES}).result()
+    assert second["inputRequests"] == first["inputRequests"] and second["requestState"] != first["requestState"]
+    assert asker.got == {} and len(asker.server.calls) == 1
+    retry = again(client, second, {"q1": YES})
+    await until(lambda: asker.got)
+    asker.server.calls[0].text()
+    assert await retry.said() == "done"
+
+
+async def test_answers_that_nobody_asked_for_are_left_out(start: Rig) -> None:
+    asker, b, client = await start()
+    call = client.call("read", {}, inputResponses={"q1": YES})
+    (await asker.server.wait(1)).text()
+    assert await call.said() == "done" and "inputResponses" not in asker.server.calls[0].members
+    assert b.decisions() == ["allow"]
 
 
 async def test_cancelling_the_retry_cancels_the_call(start: Rig) -> None:

@@ -28,8 +28,8 @@ from earnest.gateway.served import Served
 from earnest.gateway.server_requests import ServerRequests
 from earnest.gateway.session import Session
 from earnest.gateway.suspended import Suspended
-from earnest.gateway.tracks import ORDINARY_S, Layer
 from earnest.gateway.tasks import Tasks
+from earnest.gateway.tracks import ORDINARY_S, Layer
 from earnest.gateway.views import Views
 from earnest.gateway.watches import Watches
 from earnest.net.tracks import Ground

@@ -137,7 +137,7 @@ class Session:
                 fields.check(method, params, self.version, None, message.id)
         if self._answer_itself(message, method, outlet, kept):
             return
-        if "requestState" in params and self.modern:
+        if self.modern and ("requestState" in params or "inputResponses" in params):
             resume = self.gateway.suspended.resume
             if resume(self, message, method, outlet, fields, kept, params, meta.members):
                 return

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 HELD_S: Final = 600.0
 """Seconds for which a call waits for its client to come back with answers; its own hard limit may end it earlier."""
+GATHER_S: Final = 0.02
+"""Seconds for which further questions of a server go into the same round; what asks two people at once sends two messages."""
 MOST: Final = 32
 """Calls of one principal that wait so."""
 MOST_QUESTIONS: Final = 16
@@ -145,10 +147,10 @@ class Suspended:
         return True
 
     def _put_soon(self, held: _Held) -> None:
-        """What a server asks within one turn is one round."""
+        """What a server asks at the same time is one round."""
         if not held.putting and held.parked is None:
             held.putting = True
-            self._gateway.loop.call_soon(self._put, held)
+            self._gateway.loop.call_later(GATHER_S, self._put, held)
 
     def _put(self, held: _Held) -> None:
         """Answer the client's request with the questions, and keep the call."""
@@ -185,26 +187,27 @@ class Suspended:
         params: Mapping[str, bytes],
         meta: Mapping[str, bytes],
     ) -> bool:
-        """Go on with the call whose state a request carries; False where it carries none of these. Raises `WireError` where the
-        state fits another call or caller."""
-        state = self._state(params["requestState"])
-        if state is None:
+        """Go on with the call whose state a request carries; False where it carries none of these. A retry that lost its state
+        is asked again, and sends nothing. Raises `WireError` where the state fits another call or caller."""
+        state = self._state(params["requestState"]) if "requestState" in params else None
+        if state is None and "requestState" in params:
             return False
-        held = self._held.get(state.call)
+        held = self._held.get(state.call) if state is not None else self._waiting(session, method, params, meta)
+        if held is None and state is None:
+            return False
         if held is None or (held.over and held.call.done):
             self._refuse(message, method, outlet, _GONE)
             return True
         call = held.call
-        same = call.session is session and held.key == session.key_for(meta) and held.digest == _digest(method, params)
-        if not same:
+        if not _fits(held, session, method, params, meta):
             self._gateway.log(f"client {session.client.name!r} came with the state of another call, which was refused")
             raise WireError(envelope.INVALID_PARAMS, _NOT_THIS)
-        if not held.nonce or held.nonce != state.nonce:
+        if state is not None and held.nonce != state.nonce:
             self._refuse(message, method, outlet, "this state was used already; the call goes on with the request that used it")
             return True
         if fields is not None and method.kind == "tool":
             fields.check(method, params, session.version, lists.declared(call.tool), message.id)
-        answers = calls.read_object(params.get("inputResponses", b"{}"), "inputResponses")
+        answers = calls.read_object(params.get("inputResponses", b"{}"), "inputResponses") if state is not None else {}
         parked, held.parked, held.nonce = held.parked, None, ""
         assert parked is not None
         if parked.over:
@@ -233,6 +236,15 @@ class Suspended:
                 _Answer(self._gateway, call, one, raw).start(link)
         if held.questions:
             self._put_soon(held)
+
+    def _waiting(
+        self, session: Session, method: Method, params: Mapping[str, bytes], meta: Mapping[str, bytes]
+    ) -> _Held | None:
+        """The call that waits for just this request."""
+        for held in self._held.values():
+            if held.parked is not None and _fits(held, session, method, params, meta):
+                return held
+        return None
 
     def _state(self, raw: bytes) -> _State | None:
         try:
@@ -273,6 +285,11 @@ class _Answer(AnswerRelay):
         message = Message("response", b"", result=raw)
         super().__init__(gateway, call.session, call, one.row, message, one.id)
         self.kept = b"%b for %b" % (self.kept, call.kept)
+
+
+def _fits(held: _Held, session: Session, method: Method, params: Mapping[str, bytes], meta: Mapping[str, bytes]) -> bool:
+    """Whether a request is of the same caller, conversation, method and params as a call that is held."""
+    return held.call.session is session and held.key == session.key_for(meta) and held.digest == _digest(method, params)
 
 
 def _declared(capabilities: bytes, message: Message) -> bool:

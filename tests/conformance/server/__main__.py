@@ -1,8 +1,9 @@
 """A server with everything that the conformance suite's scenarios ask of one, on the official SDK.
 
-    python tests/conformance/server [--stdio]
+    python tests/conformance/server [--stdio] [--only legacy|modern]
 
-Prints one line, its URL, when it is ready; over pipes it speaks at once.
+Prints one line, its URL, when it is ready; over pipes it speaks at once. With `--only` it knows no other era than that one, and
+asks in that era's words what it asks in the other's otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import warnings
 
 import contents
+import crossed
 import questions
 import uvicorn
 from mcp.server import MCPServer
@@ -44,23 +46,30 @@ class Events(EventStore):
         return stream
 
 
-def build() -> MCPServer:
-    """The server, without a transport."""
+def build(only: str = "") -> MCPServer:
+    """The server, without a transport. `only`: the one era it speaks."""
     server = MCPServer("everything", version="1")
-    contents.add(server)
-    questions.add(server)
+    contents.add(server, changes=only != "legacy")
+    if only != "modern":
+        questions.inside_calls(server)
+    if only != "legacy":
+        questions.as_results(server)
+    if only:
+        crossed.add(server, only)
     return server
 
 
 def main() -> None:
     """Entry point."""
     warnings.simplefilter("ignore")
-    server = build()
+    only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv[1:] else ""
+    server = build(only)
     logging.disable(logging.ERROR)
     if "--stdio" in sys.argv[1:]:
         server.run("stdio")
         return
-    app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
+    whole = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
+    app = crossed.one_era(whole, only) if only else whole
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(f"http://localhost:{listening.getsockname()[1]}/mcp", flush=True)
         # Not httptools: it leaves blanks behind a header's value, which then matches nothing (RFC 9112, 5.1).

@@ -81,10 +81,12 @@ def _image() -> ImageContent:
     return ImageContent(type="image", data=b64encode(PNG).decode(), mime_type="image/png")
 
 
-def add(server: MCPServer) -> None:
-    """Give a server all of it."""
+def add(server: MCPServer, *, changes: bool = True) -> None:
+    """Give a server all of it. `changes`: also what says that a list changed."""
     _tools(server)
-    _changes(server)
+    _watched(server)
+    if changes:
+        _changes(server)
     _resources(server)
     _prompts(server)
 
@@ -187,6 +189,8 @@ def _changes(server: MCPServer) -> None:
         await ctx.notify_prompts_changed()
         return "the list of prompts changed"
 
+
+def _watched(server: MCPServer) -> None:
     @server.tool()
     async def test_update_watched_resource(ctx: Context[Any, Any]) -> str:
         """Says that a resource changed, to whoever subscribed to it in either era."""

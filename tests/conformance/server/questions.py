@@ -26,7 +26,7 @@ from mcp_types import (
 Schema = dict[str, Any]
 
 
-def _object(**properties: Schema) -> Schema:
+def object_of(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -59,36 +59,31 @@ CHOICES: Schema = {
 """Each way to write a choice (SEP-1330)."""
 
 
-def _sample(text: str) -> CreateMessageRequest:
+def sample(text: str) -> CreateMessageRequest:
     message = SamplingMessage(role="user", content=TextContent(type="text", text=text))
     return CreateMessageRequest(params=CreateMessageRequestParams(messages=[message], max_tokens=100))
 
 
-def _ask(message: str, **properties: Schema) -> ElicitRequest:
-    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=_object(**properties)))
+def ask(message: str, **properties: Schema) -> ElicitRequest:
+    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=object_of(**properties)))
 
 
 STRING: Schema = {"type": "string"}
 
 
-def _said(answer: object, field: str) -> str:
+def said(answer: object, field: str) -> str:
     return str((answer.content or {}).get(field, "")) if isinstance(answer, ElicitResult) else ""
 
 
-def _sampled(answer: object) -> str:
+def sampled(answer: object) -> str:
     if isinstance(answer, CreateMessageResult) and isinstance(answer.content, TextContent):
         return answer.content.text
     return ""
 
 
-def add(server: MCPServer) -> None:
-    """Give a server all of it."""
-    _inside_calls(server)
-    _as_results(server)
-    _in_rounds(server)
+def inside_calls(server: MCPServer) -> None:
+    """What asks with requests of its own (2025-11-25)."""
 
-
-def _inside_calls(server: MCPServer) -> None:
     async def elicit(ctx: Context[Any, Any], message: str, schema: Schema) -> str:
         answer = await ctx.session.elicit(message, schema, related_request_id=ctx.request_id)
         return f"action={answer.action}, content={answer.content}"
@@ -98,12 +93,12 @@ def _inside_calls(server: MCPServer) -> None:
         """Asks the client's model."""
         message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
         answer = await ctx.session.create_message([message], max_tokens=100, related_request_id=ctx.request_id)
-        return f"LLM response: {_sampled(answer)}"
+        return f"LLM response: {sampled(answer)}"
 
     @server.tool()
     async def test_elicitation(message: str, ctx: Context[Any, Any]) -> str:
         """Asks the client's user."""
-        return "User response: " + await elicit(ctx, message, _object(username=STRING, email=STRING))
+        return "User response: " + await elicit(ctx, message, object_of(username=STRING, email=STRING))
 
     @server.tool()
     async def test_elicitation_sep1034_defaults(ctx: Context[Any, Any]) -> str:
@@ -115,6 +110,14 @@ def _inside_calls(server: MCPServer) -> None:
         """Asks with choices."""
         return "Elicitation completed: " + await elicit(ctx, "Please choose", CHOICES)
 
+
+def as_results(server: MCPServer) -> None:
+    """What asks with its result (2026-07-28)."""
+    _at_once(server)
+    _in_rounds(server)
+
+
+def _at_once(server: MCPServer) -> None:
     @server.tool()
     async def test_missing_capability(ctx: Context[Any, Any]) -> str:
         """Needs a client that declared sampling with this very request (SEP-2575)."""
@@ -129,25 +132,23 @@ def _inside_calls(server: MCPServer) -> None:
         """Asks in its result; its stream carries no request of its own."""
         if ctx.input_responses:
             return "answered"
-        return InputRequiredResult(input_requests={"confirm": _ask("Go on?", ok={"type": "boolean"})})
+        return InputRequiredResult(input_requests={"confirm": ask("Go on?", ok={"type": "boolean"})})
 
-
-def _as_results(server: MCPServer) -> None:
     @server.tool()
     async def test_input_required_result_elicitation(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Asks for a name."""
         given = ctx.input_responses or {}
         if "user_name" not in given:
-            return InputRequiredResult(input_requests={"user_name": _ask("What is your name?", name=STRING)})
-        return f"Hello, {_said(given['user_name'], 'name')}!"
+            return InputRequiredResult(input_requests={"user_name": ask("What is your name?", name=STRING)})
+        return f"Hello, {said(given['user_name'], 'name')}!"
 
     @server.tool()
     async def test_input_required_result_sampling(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Asks the client's model."""
         given = ctx.input_responses or {}
         if "capital_question" not in given:
-            return InputRequiredResult(input_requests={"capital_question": _sample("What is the capital of France?")})
-        return f"The model said: {_sampled(given['capital_question'])}"
+            return InputRequiredResult(input_requests={"capital_question": sample("What is the capital of France?")})
+        return f"The model said: {sampled(given['capital_question'])}"
 
     @server.tool()
     async def test_input_required_result_list_roots(ctx: Context[Any, Any]) -> InputRequiredResult | str:
@@ -166,9 +167,9 @@ def _as_results(server: MCPServer) -> None:
         declared = ctx.client_capabilities or ClientCapabilities()
         wanted: dict[str, Any] = {}
         if declared.sampling is not None:
-            wanted["capital_question"] = _sample("What is the capital of France?")
+            wanted["capital_question"] = sample("What is the capital of France?")
         if declared.elicitation is not None:
-            wanted["user_name"] = _ask("What is your name?", name=STRING)
+            wanted["user_name"] = ask("What is your name?", name=STRING)
         if declared.roots is not None:
             wanted["client_roots"] = ListRootsRequest()
         return InputRequiredResult(input_requests=wanted) if wanted else "the client can do none of it"
@@ -178,8 +179,8 @@ def _as_results(server: MCPServer) -> None:
         """A prompt that needs a word of the user first."""
         given = ctx.input_responses or {}
         if "user_context" not in given:
-            return InputRequiredResult(input_requests={"user_context": _ask("Which context?", context=STRING)})
-        return f"Prompt with context: {_said(given['user_context'], 'context')}"
+            return InputRequiredResult(input_requests={"user_context": ask("Which context?", context=STRING)})
+        return f"Prompt with context: {said(given['user_context'], 'context')}"
 
 
 def _in_rounds(server: MCPServer) -> None:
@@ -187,39 +188,39 @@ def _in_rounds(server: MCPServer) -> None:
     async def test_input_required_result_request_state(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Gives the client a state to bring back."""
         if ctx.request_state is None:
-            ask = _ask("Please confirm", ok={"type": "boolean"})
-            return InputRequiredResult(input_requests={"confirm": ask}, request_state="a state")
+            question = ask("Please confirm", ok={"type": "boolean"})
+            return InputRequiredResult(input_requests={"confirm": question}, request_state="a state")
         return "state-ok: it came back" if ctx.request_state == "a state" else "state-lost"
 
     @server.tool()
     async def test_input_required_result_tampered_state(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Gives the client a state that it must not change; the SDK seals it."""
         if ctx.request_state is None:
-            ask = _ask("Please confirm", ok={"type": "boolean"})
-            return InputRequiredResult(input_requests={"confirm": ask}, request_state="a sealed state")
+            question = ask("Please confirm", ok={"type": "boolean"})
+            return InputRequiredResult(input_requests={"confirm": question}, request_state="a sealed state")
         return "the state is as it was"
 
     @server.tool()
     async def test_input_required_result_multiple_inputs(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Asks for three things at once."""
         wanted: dict[str, Any] = {
-            "user_name": _ask("What is your name?", name=STRING),
-            "greeting": _sample("Generate a greeting"),
+            "user_name": ask("What is your name?", name=STRING),
+            "greeting": sample("Generate a greeting"),
             "client_roots": ListRootsRequest(),
         }
         given = ctx.input_responses or {}
         if not wanted.keys() <= given.keys():
             return InputRequiredResult(input_requests=wanted, request_state="several")
-        return f"{_sampled(given['greeting'])}, {_said(given['user_name'], 'name')}"
+        return f"{sampled(given['greeting'])}, {said(given['user_name'], 'name')}"
 
     @server.tool()
     async def test_input_required_result_multi_round(ctx: Context[Any, Any]) -> InputRequiredResult | str:
         """Asks one thing after the other."""
         given = ctx.input_responses or {}
         if ctx.request_state is None:
-            ask = _ask("Step 1: What is your name?", name=STRING)
-            return InputRequiredResult(input_requests={"step1": ask}, request_state="1")
+            question = ask("Step 1: What is your name?", name=STRING)
+            return InputRequiredResult(input_requests={"step1": question}, request_state="1")
         if ctx.request_state == "1":
-            ask = _ask("Step 2: What is your favorite color?", color=STRING)
-            return InputRequiredResult(input_requests={"step2": ask}, request_state="2" + _said(given.get("step1"), "name"))
-        return f"{ctx.request_state[1:]} likes {_said(given.get('step2'), 'color')}"
+            question = ask("Step 2: What is your favorite color?", color=STRING)
+            return InputRequiredResult(input_requests={"step2": question}, request_state="2" + said(given.get("step1"), "name"))
+        return f"{ctx.request_state[1:]} likes {said(given.get('step2'), 'color')}"
