@@ -38,10 +38,12 @@ AUDIT = Audit(
     id="closed-world-denied",
     severity="warning",
     confidence="high",
-    what="`openWorldHint: false` on a tool that says it searches the web, fetches addresses, crawls pages, or sends mail.",
+    what="`openWorldHint: false` on a tool that says it searches the web, fetches addresses, crawls pages, sends mail, or "
+    "notifies people.",
     why="What comes from strangers may carry instructions, and what goes to strangers is gone. Clients look for both by "
     "this hint.",
     how="Set `openWorldHint: true`.",
-    example="`firecrawl_monitor_check` and other Firecrawl tools that return crawled pages claim a closed world.",
+    example="`create_incident` of grafana claims a closed world and says “Creating an incident may notify or page many "
+    "people”.",
     check=_check,
 )

@@ -11,7 +11,7 @@ from earnest.lint.evidence import Seen
 
 _GRAFANA: Final = "grafana.com/requiredPermissions"
 _KUBERNETES: Final = "io.kubernetes-mcp-server/rbac"
-_WRITES: Final = re.compile(r":(?:write|create|delete|add|remove|update|edit|set)\b|\.(?:write|create|delete)\b", re.I)
+_WRITES: Final = re.compile(r":(?:write|create|delete|add|remove|update|edit|set|install)\b|\.(?:write|create|delete)\b", re.I)
 _READS: Final = re.compile(r":(?:read|query|list|get|view)\b", re.I)
 _VERBS_THAT_WRITE: Final = frozenset(
     ("create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate")
@@ -21,6 +21,16 @@ _DELETES: Final = re.compile(r":delete\b", re.I)
 
 def _check(seen: Seen) -> Iterator[Note]:
     for tool in seen.server.tools:
+        if tool.meta.get(_GRAFANA) == [] and tool.raw.read_only is False and tool.raw.destructive is False:
+            # With `destructiveHint: true` the list is empty because nobody can tell (a tool that calls any endpoint).
+            yield Note(
+                "needs no permission at all, but claims to write",
+                tool,
+                "read_only",
+                "readOnlyHint: true, if it changes nothing",
+                severity="note",
+                confidence="medium",
+            )
         writes, deletes, reads = _needed(tool.meta)
         if tool.raw.read_only is True and writes:
             yield Note(
@@ -79,9 +89,9 @@ AUDIT = Audit(
     confidence="high",
     what="Hints beside `_meta` that names the permissions a call needs (`grafana.com/requiredPermissions`, "
     "`io.kubernetes-mcp-server/rbac`): read-only with a permission to write, "
-    "additive with one to delete, or a write that needs only reading.",
+    "additive with one to delete, or a write that needs only reading, or nothing.",
     why="The permission is what the backend checks, so it is the better witness.",
     how="Correct the hint, or ask for less.",
-    example="`generate_deeplink` of grafana is a write by its hints and needs permissions to read only.",
+    example="`generate_deeplink` of grafana is a write by its hints, and the list of permissions it needs is empty.",
     check=_check,
 )
