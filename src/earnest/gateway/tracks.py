@@ -17,6 +17,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.core.receipt import encode
+from earnest.gateway import spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.records import decision_of
 from earnest.gateway.relay import Relay
@@ -27,6 +28,7 @@ from earnest.net.responder import JSON_HEAD, Responder
 from earnest.net.tracks import Ground, compiled
 from earnest.net.url import Origin
 from earnest.pdp.facts import Judgement
+from earnest.protocol import labels
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import Message
 from earnest.upstream.http import HttpLink
@@ -111,11 +113,15 @@ class Layer:
             return
         if judgement is None or served is None or tool is None or relay.progress_token or judgement.approval:
             return
+        if spoken.params(relay, link, 0) is not relay.params:
+            return  # something in each has to be written anew
         if relay.members is not relay.given or relay.members.keys() != {"name", "arguments", "_meta"} or relay.forward:
             return
         shape = compiled.shape(head.raw)
         along = link.along(relay.subject, relay.params)
         said = self._gateway.engine.grounds(judgement)
+        if labels.DECLARED in relay.session.capabilities:
+            return
         if shape is None or along is None or said is None or b"x-mcp-header" in tool.definition:
             return
         known = connection.tracks
@@ -124,7 +130,7 @@ class Layer:
         if shape not in known and len(known) >= _SHAPES:
             known.clear()
         tools = known.setdefault(shape, {})
-        name = relay.members["name"]
+        name = relay.members["name"] + relay.members["_meta"]
         if name in tools and tools[name] is None:
             return
         if name not in tools:
@@ -173,9 +179,9 @@ class Layer:
             tally=self._tally(way, judgement.question.key, bits),
             guards=tuple(compiled.Guard(*ground) for ground in every.values()),
             of_answer=tuple(compiled.Guard(*ground) for ground in of_answer),
-            meta=relay.members["_meta"],
             decision=encode(decision_of(judgement, "allow", time=0.0, arguments_sha256="")),
             lead=lead,
+            said=b'{"_meta":{%b},' % labels.said(bits),
             numbers=link.numbers,
             idle=pool.idle(origin),
             waiting=pool.waiting(origin),
@@ -263,7 +269,8 @@ class _Laid:
         self.way = way
         self._gateway = gateway
         self._session, self._method, self._fields, self._meta = relay.session, relay.method, relay.headers, relay.meta
-        self._served, self._subject, self._tool, self._name = relay.served, relay.subject, relay.tool, relay.members["name"]
+        self._served, self._subject, self._tool = relay.served, relay.subject, relay.tool
+        self._name = relay.members["name"] + relay.members["_meta"]
         self._link = link
         self._head = head
         self._tools = tools

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+MARK: str
+"""Which sources this was made of."""
+
 DEPTH_READ: int
 """Levels of a message that is read there, at most."""
 
@@ -38,7 +41,6 @@ class Track:
     facts: Any
     tally: Tally
     guards: tuple[Guard, ...]
-    meta: bytes
     trips: int
     def __init__(
         self,
@@ -47,9 +49,9 @@ class Track:
         tally: Tally,
         guards: tuple[Guard, ...],
         of_answer: tuple[Guard, ...],
-        meta: bytes,
         decision: bytes,
         lead: bytes,
+        said: bytes,
         numbers: Iterator[int],
         idle: list[Any],
         waiting: object,
@@ -84,6 +86,8 @@ class Trip:
 
 class Tracks:
     under_way: set[Trip]
+    begun: int
+    """Trips so far."""
     answers: dict[bytes, float]
     queue: list[Trip]
     def __init__(

@@ -30,6 +30,17 @@ cdef enum:
     APART = 128 * 1024  # from this size on an answer is written in pieces, see `responder.py`
 
 
+cdef extern from *:
+    """
+    #ifndef TRACKS_MARK
+    #define TRACKS_MARK ""
+    #endif
+    """
+    const char* TRACKS_MARK
+
+MARK = TRACKS_MARK.decode()
+"""Which sources this was made of."""
+
 DEPTH_READ = DEPTH + 3
 """Levels of a message that is read here, at most."""
 
@@ -198,29 +209,28 @@ cdef class Track:
     cdef readonly object facts
     cdef readonly Tally tally
     cdef readonly tuple guards
-    cdef readonly bytes meta
-    cdef bytes before, between, after, lead
+    cdef bytes before, between, after, lead, said
     cdef object numbers, waiting, now, floor, client, server
     cdef tuple of_answer
     cdef list idle
     cdef long client_limit, server_limit, labels_after
     cdef readonly long trips
 
-    def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, bytes meta not None,
-                 bytes decision not None, bytes lead not None, numbers, list idle not None, waiting, now, floor, client, server, tuple limits not None, long labels_after):
+    def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, 
+                 bytes decision not None, bytes lead not None, bytes said not None, numbers, list idle not None, waiting, now, floor, client, server, tuple limits not None, long labels_after):
         cdef bytes start = b'{"kind":"decision","time":0.0,', middle = b',"arguments_sha256":"",'
         if not decision.startswith(start) or decision.count(middle) != 1:
             raise ValueError("not a decision record without time and digest")
         self.facts = facts
         self.tally = tally
         self.guards = guards
-        self.meta = meta
         self.before = start[:-4]
         self.between, _, self.after = decision[len(start) - 1 :].partition(b'"",')
         middle, _, self.after = decision[len(start) - 1 :].partition(middle)
         self.between = middle + b',"arguments_sha256":"'
         self.after = b'",' + self.after
         self.lead = lead
+        self.said = said
         self.of_answer = of_answer
         self.numbers = numbers
         self.idle = idle
@@ -262,7 +272,6 @@ cdef class Trip:
     cdef readonly long long receipt
     cdef readonly double time
     cdef readonly long long number
-    cdef readonly bytes shape
     cdef Py_ssize_t params_at, params_size
     cdef list parts
     cdef long long missing
@@ -318,6 +327,7 @@ cdef class Trip:
 @cython.final
 cdef class Tracks:
     cdef readonly set under_way
+    cdef readonly long long begun
     cdef readonly dict answers
     cdef readonly list queue
     cdef list used
@@ -359,7 +369,7 @@ cdef class Tracks:
         if trip is None or not self.judge(trip):
             return None
         trip.connection = connection
-        trip.shape = shape
+        self.begun += 1
         self.under_way.add(trip)
         self.queue.append(trip)
         self.soon()
@@ -447,10 +457,8 @@ cdef class Tracks:
                 return False
         if name.at == NULL or arguments.at == NULL or meta.at == NULL:
             return False
-        trip.track = tracks.get(piece(name.at, name.size))
-        if trip.track is None or len(trip.track.meta) != meta.size:
-            return False
-        if memcmp(PyBytes_AS_STRING(trip.track.meta), meta.at, meta.size):
+        trip.track = tracks.get(piece(name.at, name.size) + piece(meta.at, meta.size))
+        if trip.track is None:
             return False
         trip.arguments = piece(arguments.at, arguments.size)
         return True
@@ -597,7 +605,7 @@ cdef class Tracks:
         cdef Track track = trip.track
         cdef double now = self.clock()
         cdef bytes sha256 = digest(result)
-        cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(result) + 1
+        cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(track.said) + len(result)
         cdef object connection = trip.connection
         trip.leave()
         count_out(self.by_client, track.client)
@@ -611,12 +619,12 @@ cdef class Tracks:
             b',"detail":""}',
         )))
         self.soon()
-        head = (HEAD, whole(size), b"\r\n\r\n", ENVELOPE, trip.id, RESULT)
+        head = b"".join((HEAD, whole(size), b"\r\n\r\n", ENVELOPE, trip.id, RESULT, track.said))
         if len(result) < APART:
-            connection.answer(b"".join((*head, result, b"}")), False)
+            connection.answer(b"".join((head, piece(<Place> PyBytes_AS_STRING(result) + 1, len(result) - 1), b"}")), False)
         else:
-            connection.write(b"".join(head))
-            connection.write(result)
+            connection.write(head)
+            connection.write(memoryview(result)[1:])
             connection.answer(b"}", False)
 
 

@@ -21,6 +21,7 @@ is 0, there are no tracks, and every call takes the long way: slower, otherwise 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +35,15 @@ else:
             from earnest.net import _tracks as compiled
         except ImportError:
             pass
+        else:
+            # Made of other sources than those that lie here, it would not fit the rest.
+            folder = os.path.dirname(__file__)
+            sources = b""
+            for name in ("_tracks.pyx", "_scan.pxi"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    sources += file.read()
+            if hashlib.sha256(sources).hexdigest()[:16] != compiled.MARK:
+                compiled = None
 
 __all__ = ["AVAILABLE", "Facts", "Ground", "Known", "compiled"]
 
@@ -52,4 +62,5 @@ class Facts(Protocol):
 
 
 Known = dict[bytes, "dict[bytes, Track | None]"]
-"""The tracks of one client by shape of head and name of tool; None for a tool whose calls are better off without."""
+"""The tracks of one client by shape of head, then by name of tool and `_meta`, both as they stood; None for a tool whose calls
+are better off without."""
