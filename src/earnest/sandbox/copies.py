@@ -16,6 +16,9 @@ from earnest.sandbox.overlay import Contents
 from earnest.sandbox.plans import within
 
 
+_MOST_COPIED, _LARGEST_COPIED = 5000, 64 << 20
+
+
 class Copies:
     """The folders of one box. `writable` may be written to, `readable` read; `own` are the box's alone and looked at."""
 
@@ -146,6 +149,29 @@ def _special(folder: str, names: list[str]) -> set[str]:
     """What a copy leaves out: sockets, pipes, devices."""
     kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
     return {name for name, mode in kinds.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))}
+
+
+def ours(source: str, to: str) -> str:
+    """A folder in which all belongs to this user and group: `source`, or a copy of it at `to` where something in it does not.
+    An overlay can change what belongs to others only if a user namespace knows them, and an ordinary user's does not. What is
+    large stays as it is."""
+    user, group = os.geteuid(), os.getegid()
+    count, size, foreign = 0, 0, False
+    waiting = [source]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                count, size = count + 1, size + status.st_size
+                foreign = foreign or status.st_uid != user or status.st_gid != group
+                if stat.S_ISDIR(status.st_mode) and os.access(entry.path, os.R_OK | os.X_OK):
+                    waiting.append(entry.path)
+        if count > _MOST_COPIED or size > _LARGEST_COPIED:
+            return source
+    if foreign:
+        shutil.copytree(source, to, symlinks=True, ignore=_special)
+        return to
+    return source
 
 
 def state_folder() -> str:

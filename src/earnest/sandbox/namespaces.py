@@ -21,7 +21,7 @@ import msgspec
 
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import forced, state_folder
+from earnest.sandbox.copies import forced, ours, state_folder
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.line import END_S, end, ended, listen
 from earnest.sandbox.overlay import Contents, Layer, Looker
@@ -138,8 +138,12 @@ class NamespaceBox:
 def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str, str]) -> dict[str, Any]:
     home = account_home()
     needed = needs(plan.argv, env, plan.cwd, home)
+    told: dict[str, Any] = msgspec.to_builtins(plan)
+    for number, folder in enumerate(told["folders"]):
+        if folder["access"] == "copy" and folder["source"] is not None and os.path.isdir(folder["source"]):
+            folder["source"] = ours(folder["source"], f"{state}/copy-{number}")
     return {
-        **msgspec.to_builtins(plan),
+        **told,
         "env": {},
         "state": state,
         "files": dict(files),

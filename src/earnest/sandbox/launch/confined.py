@@ -29,7 +29,7 @@ from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.first import find
 from earnest.sandbox.launch.keeper import FAILED, FORWARDED, Inner, Keeper, give_up, line_to_box
 from earnest.sandbox.launch.layers import DEVICES
-from earnest.sandbox.launch.listener import Listener, starts
+from earnest.sandbox.launch.listener import Listener, forks, starts
 from earnest.sandbox.launch.report import Report
 
 _MEANT_S: Final = 2.0
@@ -73,6 +73,9 @@ def _guard(plan: dict[str, Any], report: Report, status: int, life: int) -> NoRe
     """The process that all of the box descends from."""
     try:
         os.setsid()
+        if os.geteuid() == 0:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, 0, -5)  # so that what runs inside cannot keep its watcher from looking
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         own, other = os.pipe()
         child = os.fork()
@@ -93,6 +96,7 @@ def _command(plan: dict[str, Any], other: int) -> NoReturn:
     """Become the command, confined. `other`: where the listener's number is told."""
     try:
         os.setsid()
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
         for forwarded in (*FORWARDED, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(forwarded, signal.SIG_DFL)
         os.chdir(plan["cwd"])
@@ -105,7 +109,8 @@ def _command(plan: dict[str, Any], other: int) -> NoReturn:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
         devices = [f"/dev/{name}" for name in (*DEVICES, "ptmx", "pts")]
         landlock.restrict(plan["readable"], plan["writable"], devices, tcp=False)
-        number = rules.install(ward.wanted(plan["watch"], landlock.version()), listened=True)
+        held = ward.wanted(plan["watch"], landlock.version()) | (rules.counted() if user == 0 else {})
+        number = rules.install(held, listened=True)
         os.write(other, struct.pack("=i", number))
         os.execve(program, plan["argv"], os.environ)
     except OSError as error:
@@ -179,6 +184,7 @@ class _Guard:
         here = frozenset(port for host in named.all if host.is_here for port in host.ports)
         own = ward.Ward(self._report, self._plan["writable"], os.getpid(), inlet, self._meant, here, landlock.version())
         handlers = own.handlers() | starts(self._report)
+        handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(family.below(os.getpid())))
         self._listener = Listener(kernel.descriptor_of(self._child, struct.unpack("=i", told)[0]), self._report, handlers)
         self._listener.aside(handlers["connect"])
         poll.register(self._listener.descriptor, select.POLLIN)

@@ -29,7 +29,7 @@ OTHERS: Final = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pid
 """What reaches into another process, or into other namespaces."""
 RINGS: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 """Another way to make nearly every call, past this program: refused as if the kernel had none, which runtimes expect."""
-_NEW_NAMESPACE: Final = (
+NEW_NAMESPACE: Final = (
     kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUSER
     | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWCGROUP
 )  # fmt: skip
@@ -53,7 +53,7 @@ class Step(NamedTuple):
 Block = list[Step]
 
 DOMAIN: Final = Step(_LOAD, 0, 0, _ARGUMENTS)
-"""Loads a first argument, as it is for `socket`."""
+"""Loads a first argument, which is a domain for `socket`, and flags for `clone`."""
 EQUAL, RETURN = _EQUAL, _RETURN
 
 
@@ -87,12 +87,24 @@ def base(listened: bool) -> dict[str, Block]:
     rules = {name: always(refused) for name in (*MOUNTS, *KERNEL, *OTHERS)}
     rules |= {name: always(ABSENT if not listened else TELL) for name in RINGS}
     rules["clone3"] = always(ABSENT)  # its flags lie in memory; libraries then use clone
-    rules["clone"] = when_any(0, _NEW_NAMESPACE, refused)
+    rules["clone"] = [*_refusing(NEW_NAMESPACE, refused), *always(ALLOW)]
     rules["ioctl"] = when_equal(1, (_TIOCSTI, _TIOCLINUX), refused)
     rules["socket"] = when_equal(0, FAMILIES, ALLOW, refused)
     if listened:
         rules |= {name: always(TELL) for name in ("execve", "execveat", "connect")}
     return rules
+
+
+def counted() -> dict[str, Block]:
+    """Rules for a user whose processes the kernel does not bound (root): the listener is asked for each new one."""
+    thread = 0x00010000
+    asked = when_any(0, thread, ALLOW, TELL)
+    return {"fork": always(TELL), "vfork": always(TELL), "clone": [*_refusing(NEW_NAMESPACE, TELL), *asked]}
+
+
+def _refusing(bits: int, action: int) -> Block:
+    """By any of these bits in a first argument; goes on behind itself where there is none."""
+    return [DOMAIN, Step(_AND_SET, 0, 1, bits), Step(_RETURN, 0, 0, action)]
 
 
 def program(rules: dict[str, Block]) -> bytes:

@@ -21,7 +21,7 @@ from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch import kernel, limits
 from earnest.sandbox.launch.keeper import FORWARDED
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
-from earnest.sandbox.launch.listener import Listener, connections, starts
+from earnest.sandbox.launch.listener import Listener, connections, forks, starts
 from earnest.sandbox.launch.report import Report
 
 _READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "kcore", "keys", "timer_list")
@@ -137,7 +137,9 @@ def _command(plan: dict[str, Any], other: int) -> None:
         program = find(plan["argv"][0])
         kernel.drop_capabilities()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that the listener may read what is asked
-        number = rules.install(rules.base(_listened(plan)), _listened(plan))
+        listened = _listened(plan)
+        held = rules.base(listened) | (rules.counted() if listened and os.geteuid() == 0 else {})
+        number = rules.install(held, listened)
         os.write(other, struct.pack("=i", number))
         os.execve(program, plan["argv"], os.environ)
     except OSError as error:
@@ -146,7 +148,7 @@ def _command(plan: dict[str, Any], other: int) -> None:
 
 
 def _listened(plan: dict[str, Any]) -> bool:
-    return bool(plan["watch"]) or any(folder["access"] != "copy" for folder in plan["folders"])
+    return bool(plan["watch"]) or os.geteuid() == 0 or any(folder["access"] != "copy" for folder in plan["folders"])
 
 
 def find(command: str) -> str:
@@ -199,13 +201,15 @@ class _First:
                 elif self._listener is not None and not self._listener.serve():
                     poll.unregister(descriptor)
             if time.monotonic() >= next_look:
-                pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
-                passed = limits.passed(pids, bounds["memory"], bounds["processes"], bounds["cpu_s"])
+                passed = limits.passed(self._pids(), bounds["memory"], bounds["processes"], bounds["cpu_s"])
                 if self._on_disk >= 0 and limits.size_below(f"/proc/self/fd/{self._on_disk}/up") > bounds["disk"]:
                     passed = passed or "disk"
                 if passed:
                     self._end(-1, passed)
                 next_look = time.monotonic() + limits.PERIOD_S
+
+    def _pids(self) -> list[int]:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
     def _listen(self, poll: select.poll) -> None:
         told = os.read(self._number, 4)
@@ -215,6 +219,7 @@ class _First:
         handlers = starts(self._report) if watched else {name: (lambda call: None) for name in ("execve", "execveat")}
         own = self._is_own if self._granted else None
         handlers |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
+        handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self._pids()))
         self._listener = Listener(kernel.descriptor_of(self._child, number), self._report, handlers)
         self._listener.aside(handlers["connect"])
         poll.register(self._listener.descriptor, select.POLLIN)

@@ -125,12 +125,52 @@ def drop_capabilities() -> None:
 
 
 def become_itself_in_a_user_namespace() -> None:
-    """A fresh user namespace with this user and group alone, under their own numbers."""
+    """A fresh user namespace with this user and group alone, under their own numbers. For root, with all there are, so that
+    overlays can keep whose a file is: the namespace gives no power over them to who has no capability in it."""
     user, group = os.geteuid(), os.getegid()
+    everyone = _Mapper() if user == 0 else None
     unshare(CLONE_NEWUSER)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    if everyone is None or not everyone.write():
+        _write("setgroups", "deny")
+        _write("uid_map", f"{user} {user} 1")
+        _write("gid_map", f"{group} {group} 1")
+
+
+class _Mapper:
+    """A process that stays in the namespace we leave, whose root alone may say who all is known in the new one."""
+
+    def __init__(self) -> None:
+        maps = {}
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/self/{name}") as file:
+                ranges = [line.split() for line in file]
+            maps[name] = "".join(f"{first} {first} {count}\n" for first, _, count in ranges)
+        parent = os.getpid()
+        start, self._go = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            status = 1
+            try:
+                os.close(self._go)
+                if os.read(start, 1):
+                    for name, text in maps.items():
+                        with open(f"/proc/{parent}/{name}", "w") as file:
+                            file.write(text)
+                    status = 0
+            finally:
+                os._exit(status)
+        os.close(start)
+
+    def write(self) -> bool:
+        """Whether it could."""
+        os.write(self._go, b".")
+        os.close(self._go)
+        return os.waitpid(self._child, 0)[1] == 0
+
+
+def _write(name: str, text: str) -> None:
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(text)
 
 
 def descriptor_of(pid: int, number: int) -> int:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import kernel
+from earnest.sandbox.launch.filter import NEW_NAMESPACE
 from earnest.sandbox.launch.report import Report
 
 _RECEIVE, _SEND, _STILL_THERE = 0xC0502100, 0xC0182101, 0x40082102
@@ -148,6 +149,26 @@ def starts(report: Report) -> dict[str, Handler]:
         return None
 
     return {"execve": execve, "execveat": execveat}
+
+
+def forks(report: Report, most: int, count: Callable[[], int]) -> dict[str, Handler]:
+    """Lets a process be made while there are fewer than `most`. `count` is asked only when there may be more."""
+    guess = most
+
+    def fork(call: Call) -> Answer:
+        nonlocal guess
+        if call.name == "clone" and call.args[0] & NEW_NAMESPACE:
+            report.say("refused", call.name, detail=f"new namespaces, by process {call.thread}")
+            return errno.EPERM
+        if guess >= most:
+            guess = count()
+        if guess >= most:
+            report.say("refused", "processes", detail="limit of the box")
+            return errno.EAGAIN
+        guess += 1
+        return None
+
+    return dict.fromkeys(("fork", "vfork", "clone"), fork)
 
 
 def address_of(raw: bytes) -> tuple[str, int]:

@@ -1,0 +1,138 @@
+"""What is seen of a box's files, in each tier."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from earnest.sandbox.box import Answer, Folder, Plan, changes
+from earnest.sandbox.confined import Confined
+from earnest.sandbox.namespaces import Namespaces
+from earnest.sandbox.tiers import choose
+
+FIXTURE = {"kept": "kept\n", "changed": "old\n", "removed": "gone\n", "tree/one": "1\n", "tree/sub/two": "2\n", "moved": "m\n"}
+
+
+@pytest.fixture
+def fixture(rig):
+    folder = rig.folder / "fixture"
+    for name, text in FIXTURE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        os.utime(folder / name, (1000, 1000))
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 64321 if rig.user == "ordinary" else -1, -1)
+    return folder
+
+
+def test_each_kind_of_change_is_told_by_path_with_what_was_there(rig, fixture):
+    work = f"{rig.home}/work"
+    script = f"""
+cd {work}
+echo new > fresh; mkdir -p deep/er; echo more >> changed; rm removed; rm -r tree; mkdir tree; echo again > tree/three
+mv moved elsewhere; touch -d @2000 kept; ln -s kept link; chmod 600 elsewhere
+"""
+    done = rig.sh(script, folders=(Folder(work, str(fixture)),))
+    assert done.status == 0, done.err
+    seen = {path.removeprefix(f"{work}/"): what for path, what in done.changed().items()}
+    assert seen == {
+        "fresh": "created", "deep": "created", "deep/er": "created", "changed": "overwritten", "removed": "deleted",
+        "tree/one": "deleted", "tree/sub": "deleted", "tree/sub/two": "deleted", "tree/three": "created",
+        "moved": "deleted", "elsewhere": "created", "kept": "touched", "link": "created",
+    }  # fmt: skip
+    contents = {path.removeprefix(f"{work}/"): pair for path, pair in done.contents.items()}
+    assert contents["changed"] == (b"old\n", b"old\nmore\n")
+    assert contents["removed"] == (b"gone\n", None)
+    assert contents["fresh"] == (None, b"new\n")
+    assert done.look.entries[f"{work}/link"].now.target == "kept"
+    # The fixture itself is as it was.
+    assert {str(path.relative_to(fixture)): path.read_text() for path in fixture.rglob("*") if path.is_file()} == FIXTURE
+
+
+def test_what_was_written_and_put_back_is_seen_as_opened(mine):
+    (mine.folder / "fixture").mkdir()
+    (mine.folder / "fixture" / "file").write_text("as it was\n")
+    work = f"{mine.home}/work"
+    script = f"cd {work}; cp -p file saved; echo other > file; cat saved > file; touch -r saved file; rm saved"
+    done = mine.sh(script, folders=(Folder(work, str(mine.folder / "fixture")),))
+    assert done.changed() == {f"{work}/file": "opened"}, done.err
+
+
+def test_a_program_that_only_reads_leaves_nothing(rig, fixture):
+    work = f"{rig.home}/work"
+    done = rig.sh(f"cd {work}; cat kept tree/sub/two; ls -lR . > /dev/null", folders=(Folder(work, str(fixture)),))
+    assert (done.status, done.out, done.changed()) == (0, "kept\n2\n", {})
+
+
+def test_writes_anywhere_are_seen_where_namespaces_are(make_rig):
+    rig = make_rig("namespaces")
+    done = rig.sh("echo 1 > /tmp/t; echo 2 > /var/tmp/v; echo 3 > /dev/shm/s; rm -f /etc/hostname; mkdir /made 2>/dev/null; :")
+    seen = done.changed()
+    assert {"/tmp/t": "created", "/var/tmp/v": "created", "/dev/shm/s": "created"}.items() <= seen.items()
+    if os.geteuid() == 0:
+        assert seen["/made"] == "created" and seen["/etc/hostname"] == "deleted"
+        assert os.path.exists("/etc/hostname") and not os.path.exists("/made")
+
+
+def test_a_system_is_shown_without_its_secrets_and_homes(make_rig):
+    rig = make_rig("namespaces")
+    done = rig.sh("ls -A /home /root /mnt /var/log; ls /etc/passwd /usr/bin/env; ls /etc/shadow /etc/ssh 2>/dev/null")
+    assert [line for line in done.out.splitlines() if line and not line.endswith(":")] == ["/etc/passwd", "/usr/bin/env"]
+
+
+def test_looks_compare_with_one_another_while_the_command_runs(mine):
+    plan = mine.plan("/bin/sh", "-c", "echo 1 > ~/a; read x; echo 2 > ~/a; echo 3 > ~/b; read x; rm ~/b; read x; exit 0")
+    box = choose(mine.tier).box(plan)
+    process = subprocess.Popen(box.argv, env=dict(box.env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    home = mine.home
+
+    def wait(path: str, content: bytes | None) -> object:
+        for _ in range(2000):
+            look = box.look()
+            entry = look.entries.get(path)
+            if (box.bytes_of(path, look) if entry and entry.now else None) == content:
+                return look
+            time.sleep(0.005)
+        raise AssertionError(path)
+
+    def go_on() -> None:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+
+    first = wait(f"{home}/a", b"1\n")
+    go_on()
+    second = wait(f"{home}/b", b"3\n")
+    assert [(c.path, c.kind) for c in changes(first, second)] == [(f"{home}/a", "overwritten"), (f"{home}/b", "created")]
+    go_on()
+    third = wait(f"{home}/b", None)
+    assert [(c.path, c.kind) for c in changes(second, third)] == [(f"{home}/b", "deleted")]
+    # What a file held at a look is kept, however often it was written since.
+    assert (box.bytes_of(f"{home}/a", first), box.bytes_of(f"{home}/a", third), box.bytes_of(f"{home}/a")) == (b"1\n", b"2\n", None)
+    assert changes(third, box.look()) == ()
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert box.close() == box.close() and box.close().status == 0
+    assert not os.path.exists(os.path.dirname(box.argv[-1])) and not os.path.exists(home)
+
+
+def test_closing_ends_what_runs_and_a_box_may_be_closed_unstarted(mine):
+    for tier in (Namespaces(), Confined()):
+        tier.box(Plan(("/bin/true",), {}, mine.home, mine.home)).close()
+    box = choose(mine.tier).box(mine.plan("/bin/sh", "-c", "echo up; sleep 300"))
+    process = subprocess.Popen(box.argv, env=dict(box.env), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    assert box.close().status is None
+    assert process.wait(10) != 0 and mine.gone()
+
+
+def test_a_command_ends_its_box_as_it_ended_itself(mine):
+    assert mine.sh("exit 7").status == 7
+    killed = mine.sh("kill -USR2 $$")
+    assert killed.status == -12 and killed.ended.status == -12
+    assert mine.run("no-such-program").status == 127
+
+
+def test_answers_and_plans_are_plain_data():
+    plan = Plan(("x",), {}, "/h", "/h", answers=(Answer("h", "/p"),))
+    assert plan.answers[0].status == 200 and plan.reach == "none"
