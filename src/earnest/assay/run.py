@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,11 +16,12 @@ from earnest.assay.arguments.plan import Planner
 from earnest.assay.fixture import Fixture
 from earnest.assay.model import Effect, Report, ServerFinding, ToolReport, ToolUnder
 from earnest.assay.oracle.control import control
-from earnest.assay.oracle.examine import Examiner, Tally
+from earnest.assay.oracle.examine import Examiner, Tally, unsettled
 from earnest.assay.oracle.scout import Scout
 from earnest.assay.oracle.soak import Nomination, Soaked, by_tool, soak
 from earnest.assay.session import Bench
 from earnest.assay.verdicts.judge import judged
+from earnest.core.errors import EarnestError
 
 Told = Callable[[str, str, int, int], None]
 """Progress: phase, what is under way, how many are done, of how many."""
@@ -35,6 +36,7 @@ class Options(msgspec.Struct, frozen=True):
     only: tuple[str, ...] = ()
     arguments: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     seed: int = 0
+    skipped: frozenset[str] = frozenset()
 
 
 class Assayed(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ async def assay(
     began, cpu = time.monotonic(), _cpu()
     told("control", "the server alone, with no tool called", 0, 1)
     seen = await control(bench, options.patience)
-    tools = [tool for tool in seen.tools if not options.only or tool.name in options.only]
+    tools = _chosen(seen.tools, options)
     planner = Planner(fixture, literals, options.arguments, options.seed)
     told("scout", "", 0, len(tools))
     count = iter(range(1, 10_000))
@@ -76,6 +78,15 @@ async def assay(
     return Assayed(report, tuple(tallies))
 
 
+def _chosen(tools: Sequence[ToolUnder], options: Options) -> list[ToolUnder]:
+    """The tools that are called. Raises E1907 for a name that is none's."""
+    names = {tool.name for tool in tools}
+    wrong = [name for name in (*options.only, *options.arguments, *options.skipped) if name not in names]
+    if wrong:
+        raise EarnestError("E1907", f"there is no tool {wrong[0]!r}", f"Its tools are {', '.join(sorted(names)[:40])}.")
+    return [tool for tool in tools if (not options.only or tool.name in options.only) and tool.name not in options.skipped]
+
+
 def _reads(tool: ToolUnder, calls: Sequence[Any]) -> bool:
     """Whether a tool is soaked: it claims to read only, or nothing it did in the scout had effect."""
     return tool.claims.read_only is True or not any(call.hard for call in calls)
@@ -86,21 +97,39 @@ async def _examined(
 ) -> list[Tally]:
     nominated = [Nomination(c.step.tool, effect, _path(calls, n)) for n, c in enumerate(calls) for effect in c.effects]
     every = by_tool([*nominated, *soaked.nominations])
-    suspects = any(effect.hard or effect.external for effect in soaked.late)
+    tallies = [examiner.begin(tool) for tool in tools]
     gate = asyncio.Semaphore(max(1, options.jobs))
     done = 0
 
-    async def one(tool: ToolUnder) -> Tally:
+    async def one(work: Callable[[Tally], Awaitable[None]], tally: Tally, phase: str, most: int) -> None:
         nonlocal done
         async with gate:
-            told("clean", tool.name, done, len(tools))
-            suspect = suspects and tool.name in soaked.order and _may_be(tool, soaked.late)
-            tally = await examiner.examine(tool, every.get(tool.name, []), suspect)
+            told(phase, tally.tool.name, done, most)
+            await work(tally)
             done += 1
-            told("clean", tool.name, done, len(tools))
-            return tally
+            told(phase, tally.tool.name, done, most)
 
-    return list(await asyncio.gather(*(one(tool) for tool in tools)))
+    async def each(phase: str, work: Callable[[Tally], Awaitable[None]], some: Sequence[Tally]) -> None:
+        nonlocal done
+        done = 0
+        await asyncio.gather(*(one(work, tally, phase, len(some)) for tally in some))
+
+    await each("clean", lambda tally: examiner.examine(tally, every.get(tally.tool.name, [])), tallies)
+    late = [effect for effect in soaked.late if effect.subject not in _owned(tallies)]
+    quiet = [t for t in tallies if not t.evidence and t.tool.name in soaked.order and _may_be(t.tool, late)]
+    await each("late", examiner.suspect, quiet)
+    owned = _owned(tallies)
+    left = [(t, found) for t in tallies if examiner.reads(t) and (found := unsettled(t, every.get(t.tool.name, []), owned))]
+    known = {tally.tool.name: found for tally, found in left}
+    await each("order", lambda tally: examiner.led_to(tally, known[tally.tool.name]), [tally for tally, _ in left])
+    return tallies
+
+
+def _owned(tallies: Sequence[Tally]) -> frozenset[str]:
+    """What evidence has found an owner for, and what tools that are not readers do."""
+    proved = {one.where for tally in tallies for found in tally.evidence.values() for one in found}
+    writers = {s.effect.subject for t in tallies if t.tool.claims.read_only is not True for s in t.sights if s.effect.hard}
+    return frozenset(proved | writers)
 
 
 def _may_be(tool: ToolUnder, late: Sequence[Effect]) -> bool:

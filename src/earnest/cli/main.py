@@ -38,6 +38,7 @@ GROUPS: Final[dict[str, dict[str, Command]]] = {
     },
     "Servers and tools": {
         "probe": Command("probe:probe", "Ask a server what it is and what its tools claim"),
+        "assay": Command("assay:assay", "Watch what a server's tools do in a sandbox, against what they claim"),
         "lint": Command("lint:lint", "Check what a server's tools claim, before a store or a user does"),
         "census": Command("census:app", "Ask many servers what their tools claim; count, compare, show"),
         "tools": Command("tools:tools", "Every tool with its resolved hints, facets and pin"),

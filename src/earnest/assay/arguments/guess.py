@@ -95,8 +95,11 @@ class Guesses:
         fixture: Fixture,
         extra: Callable[[str], Sequence[Any]],
         fallback: Callable[[str], Sequence[Any]] = lambda name: (),
+        siblings: Sequence[str] = (),
     ) -> None:
-        """`fallback` values come after the guesses."""
+        """`fallback` values come after the guesses. `siblings`: all parameters of the tool."""
+        beside = {word for name in siblings for word in words(name)}
+        self._in_repository = bool(beside & {"repo", "repository"}) or "git" in words(tool)
         self._tool, self._description, self._fixture = tool, description, fixture
         self._verbs = frozenset(words(tool))
         self._extra, self._fallback = extra, fallback
@@ -139,7 +142,12 @@ class Guesses:
             return self._addresses(text)
         if own & {"repo", "repository"}:
             return [self._fixture.repository] if own & _PATH or "path" in text or "git" in self._tool.lower() else ["ada/sample"]
-        if own & _PATH or (own & {"source", "destination", "src", "dest", "target", "output"} and "path" in text + " file"):
+        if self._in_repository and own & {"file", "path", "pathspec", "filename"}:
+            return ["gamma.txt", "README.md", "alpha.txt"]
+        if self._in_repository and own & {"target", "source", "revision", "ref", "commit", "base"}:
+            return ["main", "HEAD", "feature"]
+        ends = own & {"source", "destination", "src", "dest", "target", "output"}
+        if own & _PATH or (ends and ("path" in text or "file" in text or self._verbs & (_PATH | {"move", "copy", "rename"}))):
             return self._paths(own, text, said)
         if own & {"branch"} and self._verbs & _CREATING:
             return ["topic", "feature"]

@@ -80,7 +80,8 @@ class Planner:
         def fallback(name: str) -> list[Any]:
             return [*self._literals.of(name), *harvest.offers(tool.name, name, 3)]
 
-        guesses = Guesses(tool.name, tool.description, self._fixture, extra, fallback)
+        siblings = tuple(self.document(tool).followed(tool.schema)[0].get("properties") or ())
+        guesses = Guesses(tool.name, tool.description, self._fixture, extra, fallback, siblings)
         made = Candidates(self.document(tool), guesses, self._seed).make(most)
         found = [*given]
         # What another tool was given to make something, this one may need to change or undo it.

@@ -49,7 +49,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 def difference(before: bytes, after: bytes, *, wal_before: bytes = b"", wal_after: bytes = b"") -> Difference:
     """How two states of one file differ; `wal_*` is SQLite's write-ahead log beside it."""
-    old, new = _read(before, wal_before), _read(after, wal_after)
+    lines = _json_lines(before) or _json_lines(after)
+    old, new = _read(before, wal_before, lines), _read(after, wal_after, lines)
     if (old[0] != new[0]) and before and after:  # of another form than it was: as text, or as bytes
         old, new = _plain(before), _plain(after)
     old_raw, new_raw = old[1], new[1]
@@ -75,7 +76,7 @@ def _mask(record: Record) -> Record:
     return masked(record[0]), masked(record[1])
 
 
-def _read(content: bytes, wal: bytes) -> tuple[str, Counter[Record]]:
+def _read(content: bytes, wal: bytes, lines: bool = False) -> tuple[str, Counter[Record]]:
     if content.startswith(_SQLITE) or (not content and wal):
         rows = _rows(content, wal)
         if rows is not None:
@@ -86,7 +87,7 @@ def _read(content: bytes, wal: bytes) -> tuple[str, Counter[Record]]:
             return "zip", members
     stripped = content.lstrip()
     if stripped[:1] in (b"{", b"["):
-        leaves = _json(content)
+        leaves = _json(content, lines)
         if leaves is not None:
             return "json", leaves
     return _plain(content)
@@ -109,12 +110,25 @@ def _summary(content: bytes) -> str:
     return f"{len(content)} bytes, {hashlib.sha256(content).hexdigest()[:16]}"
 
 
-def _json(content: bytes) -> Counter[Record] | None:
-    """Leaves of one JSON value, or of a value on each line."""
+def _json_lines(content: bytes) -> bool:
+    """Whether there is a JSON value on each of several lines. One line may be either: it is what the other state is."""
+    first, _, rest = content.strip().partition(b"\n")
+    if not rest.strip() or first[:1] not in (b"{", b"["):
+        return False
     try:
-        return Counter(_leaves(msgspec.json.decode(content), "", 0))
-    except (msgspec.MsgspecError, RecursionError):
-        pass
+        msgspec.json.decode(first)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _json(content: bytes, lines: bool) -> Counter[Record] | None:
+    """Leaves of one JSON value, or of a value on each line."""
+    if not lines:
+        try:
+            return Counter(_leaves(msgspec.json.decode(content), "", 0))
+        except (msgspec.MsgspecError, RecursionError):
+            pass
     found: Counter[Record] = Counter()
     try:
         for line in content.splitlines()[:MAX_RECORDS]:

@@ -8,7 +8,7 @@ not show the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -17,6 +17,9 @@ from earnest.assay.observe.effects import Noise
 from earnest.assay.oracle import probes as probing
 from earnest.assay.session import Bench, Session
 from earnest.core.errors import EarnestError
+
+MOST_LATE_S: Final = 2.5
+"""Seconds in which what comes late is still looked for where a tool would else be accused of it."""
 
 How = Literal["first", "repeat", "pair"]
 
@@ -111,5 +114,6 @@ async def _known(session: Session, kept: Sequence[Step], tool: str) -> dict[str,
 
 async def without_target(bench: Bench, script: Script, noise: Noise) -> Sequence[Effect]:
     """What the same script shows late and at exit if the target is not called."""
-    bare = msgspec.structs.replace(script, turns=(), probes=())
+    patience = max(script.patience, MOST_LATE_S)
+    bare = msgspec.structs.replace(script, turns=(), probes=(), patience=patience)
     return [sight.effect for sight in (await run(bench, bare, noise)).sights]

@@ -8,7 +8,7 @@ is run until it came twice, three times at most.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ from earnest.assay.oracle.clean import Ran, Script, Sight, Turn
 from earnest.assay.oracle.scout import Scouted
 from earnest.assay.oracle.soak import CALLS, Nomination, Soaked
 from earnest.assay.session import Bench
+from earnest.core.hints import RISKY
 
 RUNS: Final = 3
 NEEDED: Final = 2
@@ -74,35 +75,48 @@ class Examiner:
         self.sessions = 0
         self._probes = tuple(probes.chosen(tools, scouted.calls))
 
-    async def examine(self, tool: ToolUnder, nominations: Sequence[Nomination], suspect: bool) -> Tally:
-        """Everything about one tool. `suspect`: something came late in the soak that nobody owns to."""
-        tally = Tally(tool, calls=[*self._scouted.of(tool.name), *self._soaked.calls.get(tool.name, [])])
-        safe = [hint for hint in CONTRADICTS if tool.claims.get(hint) is (hint in ("read_only", "idempotent"))]
-        reader = tool.claims.read_only is True or (not tally.effective and tool.name in self._soaked.calls)
-        if reader:
-            await self._reader(tool, tally, nominations, suspect, safe)
+    def begin(self, tool: ToolUnder) -> Tally:
+        """What scout and soak have of a tool."""
+        return Tally(tool, calls=[*self._scouted.of(tool.name), *self._soaked.calls.get(tool.name, [])])
+
+    def reads(self, tally: Tally) -> bool:
+        """Whether a tool is examined as a reader."""
+        return tally.tool.claims.read_only is True or (not tally.effective and tally.tool.name in self._soaked.calls)
+
+    async def examine(self, tally: Tally, nominations: Sequence[Nomination]) -> None:
+        """The tool by itself: what it was nominated for, or each of its ways."""
+        tool, safe = tally.tool, safe_claims(tally.tool)
+        if self.reads(tally):
+            weighty = _weighty(nominations)
+            wanted = {hint for hint in safe if any(would(hint, one.effect) for one in weighty)}
+            for script in self._alone(tool, weighty or list(nominations)[:1]):
+                await self._run(script, tally, safe)
+                if wanted <= tally.evidence.keys():
+                    return
         elif tally.effective or tally.answered:
             await self._effects(tool, tally, safe)
             left = [one for one in nominations if not self._came_again(one, tally)]
-            for script in self._nominated_scripts(tool, left)[:2]:
+            for script in self._alone(tool, left)[:2]:
                 await self._run(script, tally, safe)
-        return tally
 
-    async def _reader(
-        self, tool: ToolUnder, tally: Tally, nominations: Sequence[Nomination], suspect: bool, safe: Sequence[str]
-    ) -> None:
-        weighty = [one for one in nominations if one.effect.hard or one.effect.external]
-        wanted = {hint for hint in safe if any(_would(hint, one.effect) for one in weighty)}
-        for script in self._nominated_scripts(tool, weighty or list(nominations)[:1]):
-            await self._run(script, tally, safe)
-            if wanted <= tally.evidence.keys():
-                break
-        if suspect and not tally.evidence:
-            worked = [call for call in tally.calls if call.answer.outcome == "done"]
-            if worked:
-                prologue, step = self._scouted.harvest.prologue(worked[0].step)
-                turns = (Turn(step), *(Turn(step, "repeat") for _ in range(CALLS - 1)))
-                await self._run(self._script(tool, prologue, turns, patient=True), tally, safe)
+    async def suspect(self, tally: Tally) -> None:
+        """Something came late and nobody's: the tool alone, many times, and then patience."""
+        worked = [call for call in tally.calls if call.answer.outcome == "done"]
+        if worked:
+            prologue, step = self._scouted.harvest.prologue(worked[0].step)
+            turns = (Turn(step), *(Turn(step, "repeat") for _ in range(CALLS - 1)))
+            await self._run(self._script(tally.tool, prologue, turns, patient=True), tally, safe_claims(tally.tool))
+
+    async def led_to(self, tally: Tally, nomination: Nomination) -> None:
+        """All that was called before the nomination, and then the tool: for what shows only after another tool."""
+        tool = tally.tool
+        others = tuple(earlier for earlier in nomination.path[:-1] if earlier.tool != tool.name)[-_MOST_PATH:]
+        if not others:
+            return
+        own = [earlier for earlier in nomination.path if earlier.tool == tool.name][-CALLS * 2 :]
+        distinct = tuple({(s.tool, msgspec.json.encode(s.arguments)): s for s in others}.values())
+        script = self._script(tool, distinct, tuple(Turn(earlier) for earlier in own))
+        await self._run(script, tally, safe_claims(tool))
 
     async def _effects(self, tool: ToolUnder, tally: Tally, safe: Sequence[str]) -> None:
         """The script of a tool with effect. Where what was thought to go before does not bring the effect back, it is tried with
@@ -124,29 +138,22 @@ class Examiner:
 
     # scripts
 
-    def _nominated_scripts(self, tool: ToolUnder, nominations: Sequence[Nomination]) -> list[Script]:
-        """Scripts that may show it again, shortest first."""
+    def _alone(self, tool: ToolUnder, nominations: Sequence[Nomination]) -> list[Script]:
+        """Scripts of one tool that may show it again, shortest first."""
         found: list[Script] = []
-        for one in nominations[:3]:
+        for one in nominations[:4]:
             prologue, step = self._scouted.harvest.prologue(one.path[-1])
             asked = one.effect.nature == "answers"
-            if one.pair:
-                turns = (Turn(step), Turn(step, "pair"), Turn(step, "pair"))
-                found.append(self._script(tool, prologue, turns, asked=asked))
-            else:
-                found.append(self._script(tool, prologue, (Turn(step),), asked=asked))
-        for one in nominations[:2]:
+            pair = (Turn(step), Turn(step, "pair"), Turn(step, "pair"))
+            script = self._script(tool, prologue, pair if one.pair else (Turn(step),), asked=asked)
+            if script not in found:
+                found.append(script)
+        for one in nominations[:1]:
             prologue, step = self._scouted.harvest.prologue(one.path[-1])
             own = [earlier for earlier in one.path if earlier.tool == tool.name][-CALLS * 2 :]
             if len(own) > 1:
                 asked = one.effect.nature == "answers"
                 found.append(self._script(tool, prologue, tuple(Turn(earlier) for earlier in own), asked=asked))
-        for one in nominations[:1]:
-            others = tuple(earlier for earlier in one.path[:-1] if earlier.tool != tool.name)[-_MOST_PATH:]
-            if others:
-                own = [earlier for earlier in one.path if earlier.tool == tool.name][-CALLS * 2 :]
-                distinct = tuple({(s.tool, msgspec.json.encode(s.arguments)): s for s in others}.values())
-                found.append(self._script(tool, distinct, tuple(Turn(earlier) for earlier in own)))
         return found
 
     def _effect_script(self, tool: ToolUnder, tally: Tally) -> Script:
@@ -191,12 +198,12 @@ class Examiner:
         against = {hint: first_of for hint in safe if (first_of := _bearing(first, CONTRADICTS[hint]))}
         if not against:
             return
-        late = any(sight.when != "call" for sights in against.values() for sight in sights.values())
-        if late and script.prologue:
+        if script.prologue:
+            # What calls before it do late is theirs, in whose window ever it shows.
             self.sessions += 1
-            others = {effect.key for effect in await clean.without_target(self._bench, script, self._noise)}
+            others = {effect.subject for effect in await clean.without_target(self._bench, script, self._noise)}
             against = {
-                hint: {key: s for key, s in sights.items() if s.when == "call" or key not in others}
+                hint: {key: sight for key, sight in sights.items() if sight.effect.subject not in others}
                 for hint, sights in against.items()
             }
         counts = {(hint, key): 1 for hint, sights in against.items() for key in sights}
@@ -233,7 +240,28 @@ def _bare(turn: Turn) -> Turn:
     return Turn(Step(turn.step.tool, turn.step.arguments), turn.how)
 
 
-def _would(hint: str, effect: Effect) -> bool:
+def safe_claims(tool: ToolUnder) -> list[str]:
+    """The hints for which a tool claims the safe side."""
+    return [hint for hint in CONTRADICTS if tool.claims.get(hint) is not None and tool.claims.get(hint) is not RISKY[hint]]
+
+
+def _weighty(nominations: Sequence[Nomination]) -> list[Nomination]:
+    """Those that could contradict something; what other tools tell first, since the rest may be another's that came late."""
+    found = [one for one in nominations if one.effect.hard or one.effect.external]
+    return sorted(found, key=lambda one: (one.effect.nature != "answers", not one.effect.external))
+
+
+def unsettled(tally: Tally, nominations: Sequence[Nomination], owned: frozenset[str]) -> Nomination | None:
+    """A nomination that no clean session has shown again and that is nobody else's."""
+    shown = {sight.effect.key for sight in tally.sights}
+    for one in _weighty(nominations):
+        if one.effect.key not in shown and one.effect.subject not in owned:
+            if any(would(hint, one.effect) for hint in safe_claims(tally.tool)):
+                return one
+    return None
+
+
+def would(hint: str, effect: Effect) -> bool:
     return CONTRADICTS[hint](Sight(effect, "call", "repeat", (), True))
 
 

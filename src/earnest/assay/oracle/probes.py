@@ -25,7 +25,9 @@ def chosen(tools: Sequence[ToolUnder], calls: Sequence[Call]) -> list[Step]:
     found: dict[str, tuple[float, Step]] = {}
     for call in calls:
         tool = by_name.get(call.step.tool)
-        if tool is None or call.answer.outcome != "done" or call.hard or call.answer.seconds > 1.0:
+        if tool is None or call.answer.outcome != "done" or call.answer.seconds > 1.0:
+            continue
+        if call.hard and tool.claims.read_only is not True:  # in a shared session a reader may have another's late write
             continue
         if any(effect.external for effect in call.effects):
             continue

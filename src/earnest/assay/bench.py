@@ -1,0 +1,116 @@
+"""Everything an assay stands on: a fresh folder with the fixture, the command made ready, the plan of a box."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from earnest.assay import fixture as fixtures
+from earnest.assay.arguments.literals import Literals, mined
+from earnest.assay.fixture import Fixture
+from earnest.assay.observe.places import Lay
+from earnest.assay.programs import Started, prepared, refuse_runner
+from earnest.assay.session import Bench
+from earnest.sandbox.box import Answer, Folder, Limits, Plan, Tier
+from earnest.sandbox.plans import account_home
+
+INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py")
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What is to be assayed. `env`: of who calls. `given`: settings meant for the server. `url`: where it listens inside, for a
+    server over HTTP. `database`: postgresql or redis, to be started beside it."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    given: Mapping[str, str] = {}
+    shared: tuple[str, ...] = ()
+    keep: bool = False
+    url: str = ""
+    database: str = ""
+    answers: tuple[Answer, ...] = ()
+    timeout: float = 20.0
+    opening: float = 60.0
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """Where an assay runs."""
+
+    bench: Bench
+    fixture: Fixture
+    literals: Literals
+    started: Started
+
+
+@contextmanager
+def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
+    """A folder with all that is needed, taken away at the end. Raises E1201, E1903."""
+    refuse_runner(wish.argv)
+    # Not called after us: what runs in a box need not know by whom. Short, since socket paths are.
+    root = os.path.realpath(tempfile.mkdtemp(prefix="u"))
+    os.chmod(root, 0o700)
+    try:
+        fixture = fixtures.build(os.path.join(root, "template"), os.path.join(root, "ada"))
+        yield _ground(wish, tier, fixture)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
+    given = dict(wish.given)
+    started = prepared(
+        wish.argv, wish.env, wish.cwd, fixture, home=account_home(), given=given, shared=wish.shared, keep=wish.keep
+    )
+    argv = started.argv
+    folders = [Folder(fixture.home, fixture.source)]
+    folders += [Folder(path, path, "copy" if tier.name == "namespaces" else "read") for path in started.folders]
+    if wish.url or wish.database:
+        inner = shlex.join(argv)
+        argv = (sys.executable, "-I", INSIDE, "--url", wish.url, "--database", wish.database, "--", inner)
+        folders += [Folder(path, path, "read") for path in started.programs if path.startswith(account_home() + "/")]
+    plan = Plan(
+        argv,
+        started.env,
+        started.cwd,
+        fixture.home,
+        tuple(dict.fromkeys(folders)),
+        reach="pretend",
+        answers=(*wish.answers, *_site(fixture)),
+        limits=Limits(),
+        watch=True,
+    )
+    lay = Lay(fixture.home, started.programs)
+    bench = Bench(tier, plan, lay, wish.name, wish.timeout, wish.opening, dumps=bool(wish.database))
+    return Ground(bench, fixture, mined(started.sources), started)
+
+
+def _site(fixture: Fixture) -> list[Answer]:
+    """The fixture's files as pages of example.com and example.org."""
+    kinds = {
+        "page.html": "text/html; charset=utf-8",
+        "data.json": "application/json",
+        "notes.txt": "text/plain; charset=utf-8",
+        "data.csv": "text/csv; charset=utf-8",
+        "picture.png": "image/png",
+        "letter.pdf": "application/pdf",
+    }
+    found = []
+    for name, kind in kinds.items():
+        with open(os.path.join(fixture.source, "workspace", name), "rb") as file:
+            body = file.read()
+        found += [Answer(host, f"/{name}", "GET", 200, (("content-type", kind),), body) for host in ("example.com", "example.org")]
+    return found
+
+
+def shared_paths(words: Sequence[str], cwd: str) -> tuple[str, ...]:
+    """Folders that a person lays in as they are, absolute."""
+    return tuple(os.path.realpath(os.path.join(cwd, os.path.expanduser(word))) for word in words)
