@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
 from earnest.lint import fix
-from earnest.lint.model import Place, Server, tool_of
-from earnest.lint.propose import observed, propose
+from earnest.lint.model import WIRE, Place, Server, tool_of
+from earnest.lint.propose import observed, propose, withheld
+from earnest.lint.run import lint
 from earnest.lint.source_python import tools_in
 
 rewrite = pytest.importorskip("earnest.lint.fix_python", reason="needs libcst").rewrite
@@ -34,9 +35,25 @@ def test_a_contradicted_claim_is_raised_on_words_alone():
 
 def test_words_alone_never_lower_risk():
     reads = {"name": "list_rows", "description": "List rows", "annotations": {}}
-    assert wanted(reads)["read_only"] == (False, "default", False)
+    assert set(wanted(reads)) == {"open_world"}, "what the words deny is not spelled out either"
+    assert [(one.tool, one.hint) for one in withheld(server(reads), {})] == [("list_rows", "read_only")]
     assert wanted(reads, lower=True)["read_only"] == (True, "lexicon", True)
     assert "destructive" not in wanted(reads, lower=True)
+
+
+def test_a_proposal_that_is_taken_leaves_no_contradiction():
+    tools = [
+        {"name": "list_rows", "description": "List all rows."},
+        {"name": "create_row", "description": "Create a new row in a table."},
+        {"name": "delete_row", "description": "Delete a row", "annotations": {"readOnlyHint": True}},
+    ]
+    taken = [dict(one, annotations=dict(one.get("annotations", {}))) for one in tools]
+    for proposal in propose(server(*tools), {}):
+        next(one for one in taken if one["name"] == proposal.tool)["annotations"][WIRE[proposal.hint]] = proposal.value
+    wrong = {"read-only-but-writes", "destructive-denied", "destructive-overstated", "reads-but-not-read-only"}
+    found = [one for one in lint([server(*taken)]) if one.audit in wrong]
+    assert {one.tool for one in found} <= {"list_rows"}
+    assert not any("but claims" in one.message for one in found), "what list_rows lacks is said, and nothing false is"
 
 
 def test_what_was_observed_lowers_risk():
@@ -103,7 +120,7 @@ def test_a_patch_changes_annotations_and_nothing_else(tmp_path):
     assert "# two spaces stay" in change.after and "# and this" in change.after
     assert {p.tool for p in left} <= {"left_alone"}
     again = {t.name: t.raw for t in tools_in(change.after, str(path))}
-    assert again["delete_row"].destructive is True and again["list_rows"].read_only is False
+    assert again["delete_row"].destructive is True and again["list_rows"].read_only is None and again["list_rows"].open_world
     assert [p for p in propose(Server("s", tuple(tools_in(change.after, str(path)))), {}) if p.tool != "left_alone"] == []
 
 

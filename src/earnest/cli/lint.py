@@ -16,6 +16,7 @@ from earnest.cli.daemon import output
 from earnest.cli.lint_show import FORMATS, show, verdicts
 from earnest.cli.options import Config, Json
 from earnest.cli.probe import launch_of_target
+from earnest.cli.style import Terminal
 from earnest.config import identity as identities
 from earnest.core.errors import EarnestError
 from earnest.core.scrub import Scrubber, scrubbed
@@ -27,7 +28,7 @@ from earnest.lint import fix as fixes
 from earnest.lint import submission as submissions
 from earnest.lint.explain import audits, explain
 from earnest.lint.model import CONFIDENCES, SEVERITIES, Finding, Server, tool_of
-from earnest.lint.propose import observed, propose
+from earnest.lint.propose import Observed, observed, propose, withheld
 from earnest.lint.reading import read_bytes, read_path
 from earnest.lint.run import Selection, worst
 from earnest.lint.run import lint as examine
@@ -241,11 +242,24 @@ def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool, hid
             else:
                 sys.stdout.write(change.patch())
         rest += scrubbed(fixes.as_json(server.name, left), hidden)
+        if not lower:
+            _tell_withheld(server, seen)
     if rest:
         # Standard output may be on its way into `git apply`: what is no patch goes beside it.
         stream = sys.stderr if any(t.place and t.place.path.endswith(".py") for s in servers for t in s.tools) else sys.stdout
         stream.write(msgspec.json.format(msgspec.json.encode(rest), indent=1).decode() + "\n")
     return 1 if proposed else 0
+
+
+def _tell_withheld(server: Server, seen: Observed) -> None:
+    """What was left out for want of evidence, beside the patch."""
+    left = list(dict.fromkeys(one.tool for one in withheld(server, seen)))
+    if left:
+        more = f" and {len(left) - 8} more" if len(left) > 8 else ""
+        Terminal(sys.stderr, None, os.environ).prose(
+            f"left out, because it would lower risk on words alone: {', '.join(left[:8])}{more}; `--lower` proposes it, "
+            "`--evidence` proves it"
+        )
 
 
 def _known(names: Sequence[str] | None) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 Three bases, the strongest first: `evidence` (an assay saw it, given from outside), `schema` (an action or parameter says it),
 `lexicon` (the description says it). A proposal raises risk, or spells out a default (which is neutral), on any of them. It
-lowers risk on evidence alone, unless the caller says that words will do; then on a lexicon's `high` only.
+lowers risk on evidence alone, unless the caller says that words will do; then on a lexicon's `high` only. A default that the
+words deny is not spelled out: what is absent misleads less than a claim that is wrong, and lint would find it at once.
 """
 
 from __future__ import annotations
@@ -93,7 +94,24 @@ def _wanted(tool: Tool, evidence: Evidence, seen: Mapping[Hint, bool], lower: bo
     if evidence.text.open:
         put("open_world", True, "lexicon", evidence.text.open)
     reading = wanted.get("read_only", (raw.read_only is True, "default", ""))[0]
+    denied = _denied(evidence)
     for hint in WIRE:
-        if raw.get(hint) is None and hint not in wanted and not (reading and hint in ("destructive", "idempotent")):
+        moot = reading and hint in ("destructive", "idempotent")
+        if raw.get(hint) is None and hint not in wanted and not moot and hint not in denied:
             put(hint, RISKY[hint], "default", "the default of the specification, spelled out")
     return wanted
+
+
+def _denied(evidence: Evidence) -> frozenset[Hint]:
+    """Hints whose default is not what the description says."""
+    if evidence.reads in ("high", "medium"):
+        return frozenset(("read_only", "destructive", "idempotent"))
+    if evidence.writes and all(act.kind == "create" and act.sure == "high" for act in evidence.writes):
+        return frozenset(("destructive",))
+    return frozenset()
+
+
+def withheld(server: Server, seen: Observed) -> list[Proposal]:
+    """What the words alone would lower, and `propose` therefore leaves out."""
+    made = {(one.tool, one.hint) for one in propose(server, seen)}
+    return [one for one in propose(server, seen, lower=True) if one.lowers and (one.tool, one.hint) not in made]
