@@ -41,20 +41,20 @@ def hosts_of(clients: Sequence[object], listener: object) -> list[tuple[Process,
     at = _address(listener)
     if not sys.platform.startswith("linux") or at is None:
         return [()] * len(clients)
-    tables = {table: _table(table) for table in ("tcp", "tcp6")}
-    inodes = [_inode(end, at, tables) if (end := _address(client)) is not None else "" for client in clients]
-    holders = _holders({inode for inode in inodes if inode})
-    return [_host(holders.get(inode, 0), inode) for inode in inodes]
-
-
-def _host(pid: int, inode: str) -> tuple[Process, ...]:
-    if not pid:
-        return ()
-    chain = ancestry(pid)
+    ends = [_address(client) for client in clients]
+    inodes = _inodes({end for end in ends if end is not None}, at)
+    holders = _holders(set(inodes.values()))
+    chains = {pid: ancestry(pid) for pid in set(holders.values()) if pid}
     # Only a process that still holds the connection is the one whose ancestors were just read.
-    if not chain or not _holds(pid, inode):
-        return ()
-    return _from_host(chain)
+    held = {pid: {_link(descriptor) for descriptor in _descriptors(str(pid))} for pid in chains}
+    hosts = {pid: _from_host(chain) for pid, chain in chains.items()}
+    found: list[tuple[Process, ...]] = []
+    for end in ends:
+        inode = inodes.get(end, "") if end is not None else ""
+        pid = holders.get(inode, 0)
+        still = bool(pid) and f"socket:[{inode}]" in held[pid]
+        found.append(hosts[pid] if still else ())
+    return found
 
 
 def _from_host(chain: Sequence[Process]) -> tuple[Process, ...]:
@@ -90,20 +90,22 @@ def _table(name: str) -> list[str]:
         return []
 
 
-def _inode(client: Address, listener: Address, tables: dict[str, list[str]]) -> str:
-    """The inode of the client's end, if it is our own user's; empty if there is no such end, or more than one."""
-    found = set()
+def _inodes(clients: Collection[Address], listener: Address) -> dict[Address, str]:
+    """The inodes of the clients' ends, where they are our own user's; none for an end that there is not, or more than once. The
+    kernel's tables are gone through once, however many connections there are."""
+    found: dict[Address, set[str]] = {}
     for table, mapped in (("tcp", False), ("tcp6", True)):
-        ends = _spelled(client, mapped), _spelled(listener, mapped)
-        if not all(ends):
+        to = _spelled(listener, mapped)
+        wanted = {spelled: client for client in clients if (spelled := _spelled(client, mapped))}
+        if not to or not wanted:
             continue
-        for line in tables[table]:
-            if ends[0] not in line:
+        for line in _table(table):
+            if to not in line:
                 continue
             words = line.split()
-            if len(words) > 9 and (words[1], words[2]) == ends and words[3] == _ESTABLISHED:
-                found.add(words[9] if words[7] == str(os.getuid()) else "")
-    return found.pop() if len(found) == 1 else ""
+            if len(words) > 9 and words[2] == to and words[1] in wanted and words[3] == _ESTABLISHED:
+                found.setdefault(wanted[words[1]], set()).add(words[9] if words[7] == str(os.getuid()) else "")
+    return {client: inode for client, seen in found.items() if len(seen) == 1 and (inode := next(iter(seen)))}
 
 
 def _spelled(end: Address, mapped: bool) -> str:
@@ -138,10 +140,6 @@ def _holders(inodes: Collection[str]) -> dict[str, int]:
             if inode is not None and found.get(inode) != int(name):
                 found[inode] = 0 if inode in found else int(name)
     return found
-
-
-def _holds(pid: int, inode: str) -> bool:
-    return any(_link(descriptor) == f"socket:[{inode}]" for descriptor in _descriptors(str(pid)))
 
 
 def _descriptors(pid: str) -> list[str]:
