@@ -30,6 +30,8 @@ def kinds(text, least=("high",)):
         ("⚠️ DESTRUCTIVE: Deletes a row", "delete"),
         ("You can use this tool to send mail to a person", "send"),
         ("[beta] Delete a chat message", "delete"),
+        ("Create/provision a new blob container in a storage account", "create"),
+        ("Manage tasks: create, update, delete, or move tasks within task lists.", "delete"),
     ],
 )
 def test_a_verb_at_the_head_of_a_clause_says_what_the_tool_does(text, kind):

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from earnest.lint.lexicon import WRITES, Form, Kind, Lexicon, shipped
+from earnest.lint.lexicon import DESTROYS, WRITES, Form, Kind, Lexicon, shipped
 from earnest.lint.model import Confidence
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{40,}`", re.S)
@@ -160,7 +160,7 @@ def read(description: str) -> Text:
 def _clause(sentence: str, number: int, lexicon: Lexicon) -> tuple[Act, ...]:
     opened = _OPENERS.sub("", sentence)
     subject = len(opened) != len(sentence)
-    words = _WORD.findall(opened.lower())[:40]
+    words = _apart(_WORD.findall(opened.lower())[:40], lexicon)
     at = 0
     while at < len(words) and words[at] in lexicon.words["adverbs"]:
         at += 1
@@ -194,9 +194,43 @@ def _clause(sentence: str, number: int, lexicon: Lexicon) -> tuple[Act, ...]:
         at = step + 1
     acts = [act for one in heads if (act := _act(one, words, at, sentence, lexicon, len(heads) > 1 and one is not head))]
     acts += _further(head, words, at, sentence, lexicon)
+    if head.kind == "manage":
+        acts += _managed(words, at, sentence, lexicon)
     if number and acts:
         acts = [msgspec.structs.replace(a, sure=_later(a, number)) for a in acts]
     return tuple(acts)
+
+
+def _apart(words: list[str], lexicon: Lexicon) -> list[str]:
+    """Verbs that a slash joins, as words of their own: "create/provision a container"."""
+    if not any("/" in word for word in words[:3]):
+        return words
+    found: list[str] = []
+    for place, word in enumerate(words):
+        parts = word.split("/") if place < 3 else [word]
+        if len(parts) > 1 and all(part in lexicon.verbs for part in parts):
+            found += [piece for part in parts for piece in (part, "/")][:-1]
+        else:
+            found.append(word)
+    return found
+
+
+def _managed(words: list[str], at: int, sentence: str, lexicon: Lexicon) -> list[Act]:
+    """What "manage" means, where it is spelled out: "manage labels: create, update, or delete them". Two verbs at least make a
+    list; one alone is an example or a name."""
+    if ":" not in words[at:]:
+        return []
+    step = words.index(":", at) + 1
+    forms: list[tuple[Form, int]] = []
+    while step < len(words) and words[step] not in (".", ";", "(", ":"):
+        form = lexicon.verbs.get(words[step])
+        if form is not None and form.form == "base" and words[step - 1] in (":", ",", "and", "or", "/"):
+            forms.append((form, step + 1))
+        step += 1
+    if len(forms) < 2:
+        return []
+    found = [act for form, place in forms if (act := _act(form, words, place, sentence, lexicon, True)) is not None]
+    return [msgspec.structs.replace(act, sure="high") if act.kind in DESTROYS else act for act in found]
 
 
 def _later(act: Act, number: int) -> Confidence:
