@@ -31,6 +31,10 @@ def mark(folder: Path) -> str:
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
 
 
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
 def compiled(root: Path) -> Path | None:
     """The compiled piece, made beside its source. None, and said why, where it cannot be made."""
     folder = root / FOLDER
@@ -41,17 +45,17 @@ def compiled(root: Path) -> Path | None:
     include = sysconfig.get_paths()["include"]
     with tempfile.TemporaryDirectory() as scratch:
         source, made = Path(scratch, "_tracks.c"), Path(scratch, "made.so")
-        commands = [
-            [sys.executable, "-m", "cython", "-3", "-o", str(source), str(folder / SOURCES[0])],
-            [*compiler, *flags, *link, f"-I{include}", "-o", str(made), str(source)],
-        ]
-        for command in commands:
+        build = [*compiler, *flags, *link, f"-I{include}", "-o", str(made), str(source)]
+        try:
+            _run([sys.executable, "-m", "cython", "-3", "-o", str(source), str(folder / SOURCES[0])])
             try:
-                subprocess.run(command, check=True, capture_output=True, text=True)
-            except (OSError, subprocess.CalledProcessError) as error:
-                why = getattr(error, "stderr", None) or str(error)
-                print(f"earnest is installed without its compiled piece: {why.strip()[-500:]}", file=sys.stderr)
-                return None
+                _run([*build, "-DTRACKS_LIBCRYPTO", "-lcrypto"])  # the one that hashlib uses, without objects around it
+            except subprocess.CalledProcessError:
+                _run(build)
+        except (OSError, subprocess.CalledProcessError) as error:
+            why = getattr(error, "stderr", None) or str(error)
+            print(f"earnest is installed without its compiled piece: {why.strip()[-500:]}", file=sys.stderr)
+            return None
         # In one step, so that a process that runs keeps what it has.
         fresh = target.with_suffix(".new")
         fresh.write_bytes(made.read_bytes())

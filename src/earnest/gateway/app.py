@@ -41,6 +41,7 @@ from earnest.net.checks import loopback_hosts
 from earnest.net.limits import ServerLimits
 from earnest.net.listener import Listener, serve
 from earnest.net.message import Request
+from earnest.net.tracks import chain_of
 from earnest.pdp.approvals import Approvals
 from earnest.pdp.conversations import Conversations, is_below
 from earnest.pdp.engine import Engine
@@ -103,6 +104,7 @@ class App:
             known=self._known_head(),
             on_checkpoint=self._checkpointed,
             strict=settings.receipts.strict,
+            chain=chain_of(WRITER),
         )
         self.payloads = Payloads(
             f"{ctx.instance}/payloads",

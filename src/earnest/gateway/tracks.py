@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 import msgspec
 
@@ -36,7 +36,7 @@ from earnest.upstream.http_wire import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
-    from earnest.net._tracks import Tally, Track, Tracks, Trip
+    from earnest.net._tracks import Chain, Tally, Track, Tracks, Trip
     from earnest.store.payloads import Payloads
     from earnest.store.receipts import ReceiptLog
 
@@ -92,7 +92,7 @@ class Layer:
         self._log = log
         self.open = True
         self.tracks: Tracks = compiled.Tracks(
-            chain=log.chain,
+            chain=cast("Chain", log.chain),
             clock=gateway.wall,
             digest_of=_digest,
             flush_soon=gateway.flush_soon,
@@ -185,7 +185,6 @@ class Layer:
             numbers=link.numbers,
             idle=pool.idle(origin),
             waiting=pool.waiting(origin),
-            now=gateway.loop.time,
             floor=lambda raw: floor.check(raw, cwd=cwd, changes=changes, takes_text=takes_text) is None,
             client=gateway.counted_as(relay),
             server=served.name,

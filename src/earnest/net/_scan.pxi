@@ -260,9 +260,9 @@ cdef inline void mark(unsigned char** out, unsigned char c) noexcept nogil:
 cdef Place canonical(Place at, Place end, int depth, unsigned char** out) noexcept nogil:
     """Behind a value, whose canonical form (`core.canonical`) is put out: never longer than the value itself."""
     cdef Span keys[MEMBERS]
-    cdef Place values[MEMBERS]
-    cdef Span key
-    cdef Place start = at, found
+    cdef Span values[MEMBERS]  # without a size where there is more to do than to copy it
+    cdef Span key, found
+    cdef Place start = at
     cdef bint more = True, plain = True
     cdef int count = 0, n, place
     if at >= end:
@@ -303,8 +303,15 @@ cdef Place canonical(Place at, Place end, int depth, unsigned char** out) noexce
         at = member(at, end, &key)
         if at == NULL:
             return NULL
-        found = at
-        at = value(at, end, depth - 1)
+        found.at = at
+        found.size = 0
+        if at < end and at[0] == 0x22:
+            plain = True
+            at = string(at, end, &plain)
+            if plain:
+                found.size = at - found.at
+        else:
+            at = value(at, end, depth - 1)
         if at != NULL:
             at = following(at, end, &more)
         if at == NULL:
@@ -325,7 +332,9 @@ cdef Place canonical(Place at, Place end, int depth, unsigned char** out) noexce
     for n in range(count):
         put(out, keys[n].at - 1, keys[n].size + 2)
         mark(out, 0x3A)
-        if canonical(values[n], end, depth - 1, out) == NULL:
+        if values[n].size:
+            put(out, values[n].at, values[n].size)
+        elif canonical(values[n].at, end, depth - 1, out) == NULL:
             return NULL
         mark(out, 0x2C if n + 1 < count else 0x7D)
     return at

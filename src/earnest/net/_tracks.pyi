@@ -9,6 +9,17 @@ MARK: str
 DEPTH_READ: int
 """Levels of a message that is read there, at most."""
 
+class Chain:
+    """As `core.receipt.Chain`."""
+
+    name: bytes
+    seq: int
+    head: bytes
+    held: list[bytes]
+    held_bytes: int
+    def __init__(self, writer: str) -> None: ...
+    def append(self, record: bytes) -> int: ...
+
 class Guard:
     def __init__(self, kind: str, owner: object, name: object, expected: object = None) -> None: ...
 
@@ -55,7 +66,6 @@ class Track:
         numbers: Iterator[int],
         idle: list[Any],
         waiting: object,
-        now: Callable[[], float],
         floor: Callable[[bytes], bool],
         client: str,
         server: str,
@@ -93,7 +103,7 @@ class Tracks:
     def __init__(
         self,
         *,
-        chain: object,
+        chain: Chain,
         clock: Callable[[], float],
         digest_of: Callable[[bytes], bytes | None],
         flush_soon: Callable[[], None],

@@ -11,15 +11,30 @@ from cpython.object cimport Py_EQ, PyObject_RichCompareBool
 from libc.string cimport memcpy
 
 import hashlib
-import math
 
 include "_scan.pxi"
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* where, size_t size, const void* what, size_t length)
 
+cdef extern from *:
+    """
+    #ifdef TRACKS_LIBCRYPTO
+    #define OPENSSL_SUPPRESS_DEPRECATED
+    #include <openssl/sha.h>
+    /* As hashlib does, without the objects around it. */
+    static int sha256_at_once(const char *data, Py_ssize_t size, unsigned char *found) {
+        SHA256_CTX state;
+        return SHA256_Init(&state) && SHA256_Update(&state, data, (size_t)size) && SHA256_Final(found, &state);
+    }
+    #else
+    static int sha256_at_once(const char *data, Py_ssize_t size, unsigned char *found) { return 0; }
+    #endif
+    """
+    int sha256_at_once(const char* data, Py_ssize_t size, unsigned char* found) nogil
+
 cdef object sha256 = hashlib.sha256
-cdef double NEVER = math.inf
+cdef const char* DIGITS = b"0123456789abcdef"
 cdef bytes ENVELOPE = b'{"jsonrpc":"2.0","id":'
 cdef bytes CALL = b',"method":"tools/call","params":'
 cdef bytes RESULT = b',"result":'
@@ -75,10 +90,6 @@ cdef inline bytes piece(Place at, Py_ssize_t size):
     return PyBytes_FromStringAndSize(<const char*> at, size)
 
 
-cdef bytes digest(bytes data):
-    return sha256(data).hexdigest().encode()
-
-
 # heads
 
 cdef Py_ssize_t length_at(Place at, Py_ssize_t size, long long* length, Py_ssize_t* digit_count) noexcept nogil:
@@ -131,6 +142,52 @@ cdef bytes split(bytes data, Py_ssize_t* body, long long* length):
     body[0] = <Place> end - at + 4
     digits_at = length_at(at, body[0], length, &count)
     return None if digits_at < 0 else without_length(at, body[0], digits_at, count)
+
+
+# the chain
+
+cdef bytes digest(bytes data):
+    """SHA-256 in hexadecimal digits."""
+    cdef unsigned char found[32]
+    cdef bytes text
+    cdef char* out
+    cdef int n
+    if not sha256_at_once(PyBytes_AS_STRING(data), len(data), found):
+        return sha256(data).hexdigest().encode()
+    text = PyBytes_FromStringAndSize(NULL, 64)
+    out = PyBytes_AS_STRING(text)
+    for n in range(32):
+        out[2 * n] = DIGITS[found[n] >> 4]
+        out[2 * n + 1] = DIGITS[found[n] & 15]
+    return text
+
+
+@cython.final
+cdef class Chain:
+    """As `core.receipt.Chain`."""
+    cdef readonly bytes name
+    cdef public long long seq
+    cdef public bytes head
+    cdef readonly list held
+    cdef public long long held_bytes
+
+    def __init__(self, str writer not None):
+        self.name = writer.encode()
+        self.head = digest(b"earnest receipts 1 " + self.name)
+        self.held = []
+
+    cpdef long long append(self, bytes record) except -1:
+        """Put an encoded record into the chain; returns its number."""
+        cdef long long seq = self.seq + 1
+        cdef bytes number = whole(seq)
+        cdef bytes line = b"".join(
+            (b'{"seq":', number, b',"id":"', self.name, b".", number, b'","prev":"', self.head, b'","record":', record, b"}")
+        )
+        self.head = digest(line)
+        self.seq = seq
+        self.held.append(line)
+        self.held_bytes += len(line)
+        return seq
 
 
 # what a track stands on
@@ -210,14 +267,14 @@ cdef class Track:
     cdef readonly Tally tally
     cdef readonly tuple guards
     cdef bytes before, between, after, lead, said
-    cdef object numbers, waiting, now, floor, client, server
+    cdef object numbers, waiting, floor, client, server
     cdef tuple of_answer
     cdef list idle
     cdef long client_limit, server_limit, labels_after
     cdef readonly long trips
 
     def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, 
-                 bytes decision not None, bytes lead not None, bytes said not None, numbers, list idle not None, waiting, now, floor, client, server, tuple limits not None, long labels_after):
+                 bytes decision not None, bytes lead not None, bytes said not None, numbers, list idle not None, waiting, floor, client, server, tuple limits not None, long labels_after):
         cdef bytes start = b'{"kind":"decision","time":0.0,', middle = b',"arguments_sha256":"",'
         if not decision.startswith(start) or decision.count(middle) != 1:
             raise ValueError("not a decision record without time and digest")
@@ -235,7 +292,6 @@ cdef class Track:
         self.numbers = numbers
         self.idle = idle
         self.waiting = waiting
-        self.now = now
         self.floor = floor
         self.client = client
         self.server = server
@@ -273,6 +329,7 @@ cdef class Trip:
     cdef readonly double time
     cdef readonly long long number
     cdef Py_ssize_t params_at, params_size
+    cdef bytes first
     cdef list parts
     cdef long long missing
     cdef object known
@@ -285,7 +342,9 @@ cdef class Trip:
     @property
     def heard(self):
         """What of its answer has come."""
-        return b"".join(self.parts)
+        if self.first is None:
+            return b""
+        return self.first if self.parts is None else b"".join(self.parts)
 
     def answer(self, bytes data not None):
         """Take what the server sent. Whether that was in order: then the answer is given, or the rest of it awaited."""
@@ -294,21 +353,24 @@ cdef class Trip:
         cdef bytes shape
         if self.over or self.upstream is None:
             return False
-        self.parts.append(data)
-        if len(self.parts) == 1:
+        if self.first is None:
+            self.first = data
             shape = split(data, &body, &length)
             self.known = None if shape is None else self.tracks.answers.get(shape)
             if self.known is None or length > self.tracks.longest_answer:
                 return False
             self.missing = length + body
+        elif self.parts is None:
+            self.parts = [self.first, data]
+        else:
+            self.parts.append(data)
         self.missing -= len(data)
         if self.missing > 0:
             return True
         if self.missing < 0 or not holds(self.track.of_answer):
             return False
-        if len(self.parts) > 1:
+        if self.parts is not None:
             data = b"".join(self.parts)
-            self.parts = [data]
             split(data, &body, &length)
         return self.tracks.arrive(self, data, body)
 
@@ -331,13 +393,14 @@ cdef class Tracks:
     cdef readonly dict answers
     cdef readonly list queue
     cdef list used
-    cdef object chain, clock, flush_soon, keep
+    cdef Chain chain
+    cdef object clock, flush_soon, keep
     cdef dict by_client, by_server
     cdef object digest_of
     cdef long long longest_request, longest_answer
     cdef bint flushing
 
-    def __init__(self, *, chain, clock, digest_of, flush_soon, keep, dict by_client not None, dict by_server not None,
+    def __init__(self, *, Chain chain not None, clock, digest_of, flush_soon, keep, dict by_client not None, dict by_server not None,
                  long long longest_request, long long longest_answer):
         self.under_way = set()
         self.answers = {}
@@ -385,7 +448,9 @@ cdef class Tracks:
         cdef Place start = <Place> PyBytes_AS_STRING(data)
         cdef Place end = start + len(data), at, begin
         cdef Span key, id, method, params, version
+        cdef Called called
         cdef bint more = True, plain
+        cdef Track track
         cdef Trip trip
         id.at = method.at = params.at = version.at = NULL
         at = space(start, end)
@@ -405,63 +470,33 @@ cdef class Tracks:
             elif named(key, b"method", 6) and method.at == NULL:
                 at = word(at, end, b'"tools/call"', 12)
                 method.at = begin
-            elif named(key, b"params", 6) and params.at == NULL and at < end and at[0] == 0x7B:
-                at = value(at, end, DEPTH)
+            elif named(key, b"params", 6) and params.at == NULL:
+                at = read_params(at, end, &called)
                 params.at, params.size = begin, at - begin
             elif named(key, b"jsonrpc", 7) and version.at == NULL:
                 at = word(at, end, b'"2.0"', 5)
                 version.at = begin
             else:
                 return None
-            if at == NULL:
-                return None
-            at = following(at, end, &more)
+            if at != NULL:
+                at = following(at, end, &more)
             if at == NULL:
                 return None
         if (at - 1)[0] != 0x7D or space(at, end) != end:
             return None
         if id.at == NULL or method.at == NULL or params.at == NULL or version.at == NULL:
             return None
+        track = tracks.get(piece(called.name.at, called.name.size) + piece(called.meta.at, called.meta.size))
+        if track is None:
+            return None
         trip = Trip.__new__(Trip)
         trip.tracks = self
-        trip.parts = []
+        trip.track = track
         trip.body = data
         trip.id = piece(id.at, id.size)
         trip.params_at, trip.params_size = params.at - start, params.size
-        return trip if self.find(trip, tracks, params) else None
-
-    cdef bint find(self, Trip trip, dict tracks, Span params) except -1:
-        """Look into the params: the track of what they name, and its arguments."""
-        cdef Place at = params.at + 1, end = params.at + params.size, begin
-        cdef Span key, name, arguments, meta
-        cdef bint more = True, plain = True
-        name.at = arguments.at = meta.at = NULL
-        at = space(at, end)
-        while more:
-            begin = at = member(at, end, &key)
-            if at == NULL:
-                return False
-            at = value(at, end, DEPTH)  # it was read before, so it ends within the params
-            if at == NULL:
-                return False
-            if named(key, b"name", 4) and name.at == NULL:
-                name.at, name.size = begin, at - begin
-            elif named(key, b"arguments", 9) and arguments.at == NULL and begin[0] == 0x7B:
-                arguments.at, arguments.size = begin, at - begin
-            elif named(key, b"_meta", 5) and meta.at == NULL:
-                meta.at, meta.size = begin, at - begin
-            else:
-                return False
-            at = following(at, end, &more)
-            if at == NULL:
-                return False
-        if name.at == NULL or arguments.at == NULL or meta.at == NULL:
-            return False
-        trip.track = tracks.get(piece(name.at, name.size) + piece(meta.at, meta.size))
-        if trip.track is None:
-            return False
-        trip.arguments = piece(arguments.at, arguments.size)
-        return True
+        trip.arguments = piece(called.arguments.at, called.arguments.size)
+        return trip
 
     cdef bint judge(self, Trip trip) except -1:
         """Whether the track's verdict is this call's; then its decision is in the chain and it is counted in."""
@@ -487,7 +522,7 @@ cdef class Tracks:
             count_out(self.by_client, track.client)
             return False
         trip.time = self.clock()
-        trip.receipt = self.record(
+        trip.receipt = self.chain.append(
             b"".join((track.before, decimal(trip.time, 6), track.between, trip.arguments_sha256, track.after))
         )
         if self.keep is not None:
@@ -497,20 +532,6 @@ cdef class Tracks:
         track.tally.times += 1
         track.trips += 1
         return True
-
-    cdef long long record(self, bytes record) except -1:
-        """Put a record into the chain; see `core.receipt.Chain.append`."""
-        cdef object chain = self.chain
-        cdef long long seq = chain.seq + 1
-        cdef bytes number = whole(seq)
-        cdef bytes line = b"".join(
-            (b'{"seq":', number, b',"id":"', chain.name, b".", number, b'","prev":"', chain.head, b'","record":', record, b"}")
-        )
-        chain.head = digest(line)
-        chain.seq = seq
-        chain.held.append(line)
-        chain.held_bytes += len(line)
-        return seq
 
     def counted(self):
         """What was used since this was asked last, each with how often."""
@@ -539,15 +560,13 @@ cdef class Tracks:
         cdef bytes number
         while track.idle:
             upstream = track.idle.pop()
-            if upstream.dead or upstream.transport.is_closing():
+            if not upstream.usable():
                 continue
             trip.number = next(track.numbers)
             number = whole(trip.number)
-            trip.upstream = upstream
-            upstream.trip = trip
-            upstream.idle_until = NEVER
             size = len(ENVELOPE) + len(number) + len(CALL) + trip.params_size + 1
-            upstream.transport.write(b"".join((
+            trip.upstream = upstream
+            upstream.carry(trip, b"".join((
                 track.lead, b"Content-Length: ", whole(size), b"\r\n\r\n", ENVELOPE, number, CALL,
                 piece(<Place> PyBytes_AS_STRING(trip.body) + trip.params_at, trip.params_size), b"}",
             )))
@@ -560,7 +579,6 @@ cdef class Tracks:
         cdef Place end = <Place> PyBytes_AS_STRING(data) + len(data), begin
         cdef Span key, id, result, version
         cdef bint more = True, failed = False
-        cdef object upstream = trip.upstream, connection = trip.connection
         id.at = result.at = version.at = NULL
         at = space(at, end)
         if at >= end or at[0] != 0x7B:
@@ -590,14 +608,8 @@ cdef class Tracks:
         if piece(id.at, id.size) != whole(trip.number):
             return False
         self.finish(trip, failed, piece(result.at, result.size))
-        upstream.trip = None
-        upstream.idle_s = trip.known
-        upstream.fresh = False
-        if trip.known <= 0 or trip.track.waiting:
-            upstream.pool.release(upstream)
-        else:
-            upstream.idle_until = trip.track.now() + <double> trip.known
-            trip.track.idle.append(upstream)
+        if trip.upstream.carried(trip.known, trip.track.waiting):
+            trip.track.idle.append(trip.upstream)
         return True
 
     cdef finish(self, Trip trip, bint failed, bytes result):
@@ -612,7 +624,7 @@ cdef class Tracks:
         count_out(self.by_server, track.server)
         if self.keep is not None:
             self.keep("result", sha256.decode(), result)
-        self.record(b"".join((
+        self.chain.append(b"".join((
             b'{"kind":"outcome","time":', decimal(now, 6), b',"decision":"', self.chain.name, b".", whole(trip.receipt),
             b'","outcome":"', b"error" if failed else b"ok", b'","labels_after":', whole(track.labels_after),
             b',"duration_ms":', decimal(max(0.0, now - trip.time) * 1000, 3), b',"result_sha256":"', sha256, b'","result_bytes":', whole(len(result)),
@@ -626,6 +638,41 @@ cdef class Tracks:
             connection.write(head)
             connection.write(memoryview(result)[1:])
             connection.answer(b"}", False)
+
+
+cdef struct Called:
+    Span name, arguments, meta
+
+
+cdef Place read_params(Place at, Place end, Called* called) noexcept nogil:
+    """Behind the params of a plain call: its name, its arguments (an object) and its `_meta`, each once and nothing else."""
+    cdef Place begin
+    cdef Span key
+    cdef bint more = True
+    called.name.at = called.arguments.at = called.meta.at = NULL
+    if at >= end or at[0] != 0x7B:
+        return NULL
+    at = space(at + 1, end)
+    while more:
+        begin = at = member(at, end, &key)
+        if at == NULL:
+            return NULL
+        at = value(at, end, DEPTH)
+        if named(key, b"name", 4) and called.name.at == NULL:
+            called.name.at, called.name.size = begin, at - begin
+        elif named(key, b"arguments", 9) and called.arguments.at == NULL and begin < end and begin[0] == 0x7B:
+            called.arguments.at, called.arguments.size = begin, at - begin
+        elif named(key, b"_meta", 5) and called.meta.at == NULL:
+            called.meta.at, called.meta.size = begin, at - begin
+        else:
+            return NULL
+        if at != NULL:
+            at = following(at, end, &more)
+        if at == NULL:
+            return NULL
+    if called.name.at == NULL or called.arguments.at == NULL or called.meta.at == NULL:
+        return NULL
+    return at if (at - 1)[0] == 0x7D else NULL
 
 
 cdef bytes HEAD = b""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httptools
@@ -40,6 +42,7 @@ class PoolHome(Protocol):
     limits: ClientLimits
     heads: dict[bytes, KnownHead]
     answers: dict[bytes, float] | None
+    now: Callable[[], float]
 
     def joined(self, connection: ClientConnection) -> None: ...
     def left(self, connection: ClientConnection) -> None: ...
@@ -157,6 +160,27 @@ class ClientConnection(asyncio.Protocol):
         self.idle_until = NEVER
         handle.sent = True
         self.transport.write(handle.payload)
+
+    def usable(self) -> bool:
+        """Whether a request can be sent."""
+        return not (self.dead or self.transport.is_closing())
+
+    def carry(self, trip: Trip, payload: bytes) -> None:
+        """Send a request that goes along a track."""
+        self.trip = trip
+        self.idle_until = NEVER
+        self.transport.write(payload)
+
+    def carried(self, idle_s: float, waiting: deque[Handle]) -> bool:
+        """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed."""
+        self.trip = None
+        self.fresh = False
+        self.idle_s = idle_s
+        if waiting or idle_s <= 0:
+            self.pool.release(self)
+            return False
+        self.idle_until = self.pool.now() + idle_s
+        return True
 
     def adopt(self, handler: ResponseHandler, max_body: int) -> Handle:
         """Let a request that was sent along a track go on as any other's."""

@@ -17,6 +17,7 @@ import asyncio
 import re
 import ssl
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from earnest.core.errors import EarnestError
@@ -52,6 +53,7 @@ class Pool:
         dialer: Dialer | None = None,
     ) -> None:
         self.loop = loop
+        self.now: Callable[[], float] = loop.time
         self.limits = limits or ClientLimits()
         self._tls = tls or TlsSettings()
         self._context: ssl.SSLContext | None = None

@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
+
+from earnest.core.receipt import Chain
 
 if TYPE_CHECKING:
     from earnest.net import _tracks as compiled
@@ -49,6 +51,12 @@ __all__ = ["AVAILABLE", "Facts", "Ground", "Known", "compiled"]
 
 AVAILABLE = compiled is not None
 """Whether calls can go along tracks here."""
+
+
+def chain_of(writer: str) -> Chain:
+    """The chain of a writer of receipts, which tracks write into too."""
+    return cast(Chain, compiled.Chain(writer)) if AVAILABLE else Chain(writer)
+
 
 Ground = tuple[str, object, object, object]
 """Kind, owner, name or key, and what was found there (None for `lacks`)."""

@@ -64,16 +64,17 @@ class ReceiptLog:
         strict: bool = False,
         segment_bytes: int = SEGMENT_BYTES,
         checkpoint_records: int = CHECKPOINT_RECORDS,
+        chain: Chain | None = None,
     ) -> None:
         """Open the chain of `writer` in `folder` and mend its end if need be. `known` is the last head that
-        was noted elsewhere; `on_checkpoint` notes the next ones (checkpoint and signature). Raises E1410 to
-        E1412."""
+        was noted elsewhere; `on_checkpoint` notes the next ones (checkpoint and signature); `chain`: an
+        empty one of this writer. Raises E1410 to E1412."""
         if not _WRITER.fullmatch(writer):
             raise ValueError("a writer is 1 to 64 ASCII letters, digits and hyphens")
         self.folder, self.writer, self.strict = folder, writer, strict
         self._signer, self._clock, self._on_checkpoint = signer, clock, on_checkpoint
         self._segment_bytes, self._every = segment_bytes, checkpoint_records
-        self.chain = Chain(writer)
+        self.chain = chain or Chain(writer)
         """The chain's end in memory."""
         self.failing = False
         """The last write failed; what is in the chain and was not written comes first in the next."""
