@@ -33,7 +33,9 @@ static const char DISCOVER[] = "{\"resultType\":\"complete\",\"supportedVersions
                                "\"ttlMs\":0,\"cacheScope\":\"private\"}";
 static const char LIST[] = "{\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",\"tools\":[{\"name\":\"echo\","
                            "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}},"
-                           "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}}]}";
+                           "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}},{\"name\":\"wipe\","
+                           "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}},"
+                           "\"annotations\":{\"destructiveHint\":true,\"openWorldHint\":false}}]}";
 static struct client *slow;
 static uint8_t *came;
 static uint32_t calls, percent;
