@@ -1,12 +1,17 @@
 """What is seen of a box's files, in each tier."""
 
+import json
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
+import msgspec
 import pytest
+from rig import HERE, Outcome
 
-from earnest.sandbox.box import Answer, Folder, Plan, changes
+from earnest.sandbox.box import Answer, Folder, Limits, Plan, changes
 from earnest.sandbox.confined import Confined
 from earnest.sandbox.namespaces import Namespaces
 from earnest.sandbox.tiers import choose
@@ -108,7 +113,7 @@ def test_looks_compare_with_one_another_while_the_command_runs(mine):
     third = wait(f"{home}/b", None)
     assert [(c.path, c.kind) for c in changes(second, third)] == [(f"{home}/b", "deleted")]
     # What a file held at a look is kept, however often it was written since.
-    assert (box.bytes_of(f"{home}/a", first), box.bytes_of(f"{home}/a", third), box.bytes_of(f"{home}/a")) == (b"1\n", b"2\n", None)
+    assert [box.bytes_of(f"{home}/a", look) for look in (first, third, None)] == [b"1\n", b"2\n", None]
     assert changes(third, box.look()) == ()
     process.stdin.close()
     assert process.wait(20) == 0
@@ -136,3 +141,47 @@ def test_a_command_ends_its_box_as_it_ended_itself(mine):
 def test_answers_and_plans_are_plain_data():
     plan = Plan(("x",), {}, "/h", "/h", answers=(Answer("h", "/p"),))
     assert plan.answers[0].status == 200 and plan.reach == "none"
+
+
+MOUNTED = """
+import os, sys
+from earnest.sandbox.launch import kernel
+kernel.become_itself_in_a_user_namespace()
+kernel.unshare(kernel.CLONE_NEWNS)
+kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+kernel.mount(sys.argv[1], "/etc/hostname", "", kernel.MS_BIND)  # as containers do
+kernel.mount("", "/opt", "tmpfs")
+for name in ("above/below", "beside"):
+    os.makedirs(f"/opt/{name}")
+kernel.mount("", "/opt/above/below", "tmpfs")
+for name in ("above/below", "beside"):
+    open(f"/opt/{name}/file", "w").write("there")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_folders_with_other_file_systems_below_them_are_shown_and_seen(make_rig):
+    rig = make_rig()
+    (rig.folder / "name").write_text("inner\n")
+    plan = rig.plan("/bin/sh", "-c", "cat /opt/*/file /opt/*/*/file; echo more >> /opt/above/below/file; test -s /etc/passwd")
+    driver = [sys.executable, "-c", MOUNTED, str(rig.folder / "name"), sys.executable, str(HERE / "driver.py"), "namespaces"]
+    done = subprocess.run(driver, input=msgspec.json.encode(plan), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    told = msgspec.json.decode(done.stdout, type=Outcome)
+    assert (told.status, told.out) == (0, "therethere"), told.err
+    assert told.changed() == {"/opt/above/below/file": "overwritten"}
+    assert told.contents["/opt/above/below/file"] == (b"there", b"theremore\n")
+
+
+def test_before_linux_6_6_the_upper_folders_lie_on_disk(make_rig):
+    rig = make_rig()
+    plan = rig.plan("/bin/sh", "-c", "echo 1 > ~/a; i=0; while :; do head -c 500000 /dev/zero > ~/f$i; i=$((i+1)); sleep 0.01; done",
+                    limits=Limits(disk=4 << 20, wall_s=30))  # fmt: skip
+    box = Namespaces().box(plan)
+    told = json.loads(Path(box.argv[-1]).read_text())
+    Path(box.argv[-1]).write_text(json.dumps({**told, "in_memory": False}))
+    subprocess.run(box.argv, env=dict(box.env), stdin=subprocess.DEVNULL, timeout=60)
+    look = box.look()
+    assert box.bytes_of(f"{rig.home}/a", look) == b"1\n"
+    assert box.close().limit == "disk"
+    assert not os.path.exists(os.path.dirname(box.argv[-1]))

@@ -15,7 +15,6 @@ from earnest.sandbox.folders import Folders
 from earnest.sandbox.overlay import Contents
 from earnest.sandbox.plans import within
 
-
 _MOST_COPIED, _LARGEST_COPIED = 5000, 64 << 20
 
 

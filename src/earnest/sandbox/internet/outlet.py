@@ -12,7 +12,8 @@ import contextlib
 import socket
 import threading
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from earnest.sandbox.internet.hosts import WEB, Hosts, is_address, is_own_network
 from earnest.sandbox.internet.talk import looks_like_http
@@ -42,8 +43,11 @@ def serve(inlet: socket.socket, hosts: list[str], report: Report) -> None:
 
 
 class Outlet:
-    def __init__(self, hosts: Hosts, report: Report) -> None:
+    """`resolve` finds a name's addresses, as `socket.getaddrinfo` does."""
+
+    def __init__(self, hosts: Hosts, report: Report, resolve: Callable[..., Any] = socket.getaddrinfo) -> None:
         self._hosts = hosts
+        self._resolve = resolve
         self._report = report
         self._free = threading.Semaphore(_AT_ONCE)
 
@@ -62,9 +66,10 @@ class Outlet:
     def _one(self, connection: socket.socket, name: str, port: int) -> None:
         try:
             with connection:
-                self._lead(connection, name, port)
-        except Refused as refused:
-            self._report.say("refused", name, port=port, detail=str(refused))
+                try:
+                    self._lead(connection, name, port)
+                except Refused as refused:
+                    self._report.say("refused", name, port=port, detail=str(refused))
         except (OSError, ValueError):
             pass  # one of the two ends went
         finally:
@@ -155,7 +160,7 @@ class Outlet:
     def _connect(self, name: str, port: int) -> socket.socket:
         error: OSError = OSError(f"{name} has no address")
         itself = any(host.is_here and host.fits(name) for host in self._hosts.all)
-        for family, _, _, _, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+        for family, _, _, _, address in self._resolve(name, port, type=socket.SOCK_STREAM):
             if not itself and not is_address(name) and is_own_network(str(address[0])):
                 raise Refused(f"leads to {address[0]}, which is this machine's own")
             out = socket.socket(family, socket.SOCK_STREAM)

@@ -50,12 +50,9 @@ def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, in
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     folder = f"{plan['state']}/layers"
     kernel.mount("box", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode=700,size={plan['limits']['disk']}")
-    on_disk = False
-    try:
-        os.setxattr(folder, "user.overlay.try", b"y")
-    except OSError:  # before Linux 6.6
+    on_disk = not plan["in_memory"] or not _has_attributes(folder)
+    if on_disk:
         kernel.syscall("umount2", os.fsencode(folder), 0)
-        on_disk = True
     for name in ("made", "up", "work", "root"):
         os.mkdir(f"{folder}/{name}")
     layers = Layers(f"{folder}/made")
@@ -85,6 +82,15 @@ def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, in
     if not on_disk:
         os.close(held)
     return layers, held if on_disk else -1
+
+
+def _has_attributes(folder: str) -> bool:
+    """Whether an overlay may lie over memory: since Linux 6.6."""
+    try:
+        os.setxattr(folder, "user.overlay.try", b"y")
+    except OSError:
+        return False
+    return True
 
 
 def _furnish(layers: Layers, plan: dict[str, Any]) -> None:
