@@ -175,8 +175,8 @@ def test_folders_with_other_file_systems_below_them_are_shown_and_seen(make_rig)
 
 def test_before_linux_6_6_the_upper_folders_lie_on_disk(make_rig):
     rig = make_rig()
-    plan = rig.plan("/bin/sh", "-c", "echo 1 > ~/a; i=0; while :; do head -c 500000 /dev/zero > ~/f$i; i=$((i+1)); sleep 0.01; done",
-                    limits=Limits(disk=4 << 20, wall_s=30))  # fmt: skip
+    script = "echo 1 > ~/a; i=0; while :; do head -c 500000 /dev/zero > ~/f$i; i=$((i+1)); sleep 0.01; done"
+    plan = rig.plan("/bin/sh", "-c", script, limits=Limits(disk=4 << 20, wall_s=30))
     box = Namespaces().box(plan)
     told = json.loads(Path(box.argv[-1]).read_text())
     Path(box.argv[-1]).write_text(json.dumps({**told, "in_memory": False}))
