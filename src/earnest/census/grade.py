@@ -29,20 +29,27 @@ from earnest.lint.model import Finding, Tool
 STEPS: Final = ((90.0, "A"), (75.0, "B"), (60.0, "C"), (40.0, "D"), (0.0, "E"))
 CAP: Final = "C"
 _CAPPING: Final = "read-only-but-writes"
-CARE: Final[tuple[tuple[float, frozenset[str], str], ...]] = (
-    (
-        10.0,
-        frozenset(("hidden-characters", "model-instructions", "secret-default")),
-        "hidden characters, instructions to the model, or secrets",
-    ),
-    (5.0, frozenset(("unstable-list",)), "a list that differs between two starts"),
-    (
-        3.0,
-        frozenset(("name-rule", "colliding-names", "schema-type", "remote-reference", "malformed-hint", "foreign-annotation")),
-        "names, schemas or annotations against the rules",
-    ),
-    (2.0, frozenset(("version-identity",)), "a version that identifies nothing"),
+_RULES: Final = ("name-rule", "colliding-names", "schema-type", "remote-reference", "malformed-hint", "foreign-annotation")
+CARE: Final[tuple[tuple[float, frozenset[str]], ...]] = (
+    (10.0, frozenset(("hidden-characters", "model-instructions", "secret-default"))),
+    (5.0, frozenset(("unstable-list",))),
+    (3.0, frozenset(_RULES)),
+    (2.0, frozenset(("version-identity",))),
 )
+"""Points, and the audits that cost them."""
+WORDS: Final = {
+    "hidden-characters": "hidden characters in its definitions",
+    "model-instructions": "instructions to the model in descriptions",
+    "secret-default": "what looks like a secret in a schema",
+    "unstable-list": "a list that differs between two starts",
+    "name-rule": "names outside the rule",
+    "colliding-names": "names that collide",
+    "schema-type": "schemas without a type",
+    "remote-reference": "schemas that refer to the network",
+    "malformed-hint": "hints that are no boolean",
+    "foreign-annotation": "annotations that are none",
+    "version-identity": "a version that identifies nothing",
+}
 
 
 class Grade(msgspec.Struct, frozen=True):
@@ -71,10 +78,10 @@ def grade(tools: Sequence[Tool], findings: Sequence[Finding]) -> Grade | None:
         one.audit for one in findings if one.audit == "version-identity"
     }
     care = 20.0
-    for points, audits, words in CARE:
+    for points, audits in CARE:
         if audits & found:
             care -= points
-            reasons.append(words)
+            reasons += [WORDS[name] for name in sorted(audits & found)]
     score = round(coverage, 1) + round(honesty, 1) + round(care, 1)
     letter = next(letter for least, letter in STEPS if score >= least)
     if letter < CAP and any(one.audit == _CAPPING and one.confidence == "high" for one in findings):

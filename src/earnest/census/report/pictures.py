@@ -32,8 +32,8 @@ VIEWS: Final = {
     "claimed": "claims believed",
     "checked": "believed, but not against its own words",
 }
-_LABELLED: Final = 0.12
-"""Share of a bar above which a part of it carries its value."""
+_MANY: Final = 200
+"""Columns above which neighbours that look alike are drawn as one."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -67,6 +67,8 @@ class Picture(msgspec.Struct, frozen=True):
     table: tuple[tuple[str, ...], ...]
     rows: tuple[Row, ...] = ()
     columns: tuple[tuple[Part, ...], ...] = ()
+    count: int = 0
+    """Of what `columns` stand for."""
     said: str = ""
     """The gist in one sentence, for who does not see it."""
 
@@ -97,12 +99,15 @@ def coverage(found: Sequence[Mapping[str, Any]], links: Mapping[str, str]) -> Pi
     """One column a server: complete, some, nothing."""
     ordered = sorted(found, key=lambda row: (-row["complete"] / row["tools"], -row["hinted"] / row["tools"], -row["tools"]))
     width = 100.0 / max(len(ordered), 1)
-    columns = []
+    columns: list[tuple[Part, ...]] = []
     for place, row in enumerate(ordered):
         shares = (row["complete"], max(row["hinted"] - row["complete"], 0), row["tools"] - row["hinted"])
-        columns.append(
-            _column(place * width, width, list(zip(("complete", "some", "absent"), shares, strict=True)), row["tools"])
-        )
+        parts = list(zip(("complete", "some", "absent"), shares, strict=True))
+        column = _column(place * width, width, parts, row["tools"])
+        if columns and len(ordered) > _MANY and columns[-1][1:] == column[1:]:
+            before = columns.pop()[0]
+            column = (Part("place", before.x, round(before.width + width, 4)), *column[1:])
+        columns.append(column)
     full = sum(row["complete"] == row["tools"] for row in ordered)
     none = sum(row["hinted"] == 0 for row in ordered)
     return Picture(
@@ -116,6 +121,7 @@ def coverage(found: Sequence[Mapping[str, Any]], links: Mapping[str, str]) -> Pi
             (row["server"], str(row["tools"]), str(row["complete"]), str(row["hinted"]), row["grade"] or "–") for row in ordered
         ),
         columns=tuple(columns),
+        count=len(ordered),
         said=f"{full} of {len(ordered)} servers are complete, {none} say nothing at all.",
     )
 
@@ -312,8 +318,7 @@ def _stack(parts: Sequence[tuple[str, int]], total: int, *, label: bool = True) 
     for kind, count in parts:
         width = 100.0 * count / total if total else 0.0
         if width > 0:
-            text = _share(count, total) if label and width / 100 >= _LABELLED else ""
-            made.append(Part(kind, round(at, 3), round(width, 3), text))
+            made.append(Part(kind, round(at, 3), round(width, 3), _share(count, total) if label else ""))
         at += width
     return tuple(made)
 
