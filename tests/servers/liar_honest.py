@@ -1,4 +1,5 @@
-"""A server whose tools look worse than they are: every claim here is true. With `--bookkeeping` it counts its calls in a file."""
+"""A server whose tools look worse than they are: every claim here is true. With `--bookkeeping` it counts its calls in a
+file."""
 
 from __future__ import annotations
 
@@ -82,6 +83,13 @@ def ask_helper() -> str:
 _port = 0
 
 
+def _loaded(path: str) -> dict:
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return json.load(file)
+
+
 def _helper() -> int:
     global _port
     if not _port:
@@ -130,24 +138,45 @@ def insert_row(title: str, body: str = "new") -> str:
     return json.dumps({"row_id": row})
 
 
-@tool(args={"key": {"type": "string"}, "value": {"type": "string"}}, need=("key", "value"), readOnly=False, destructive=True, idempotent=True, openWorld=False)
+@tool(
+    args={"key": {"type": "string"}, "value": {"type": "string"}},
+    need=("key", "value"),
+    readOnly=False,
+    destructive=True,
+    idempotent=True,
+    openWorld=False,
+)
 def set_value(key: str, value: str) -> str:
     """Set a value, and note when."""
     path = state("values.json")
-    data = json.load(open(path)) if os.path.exists(path) else {}
+    data = _loaded(path) or {}
     data[key] = {"value": value, "updated_at": time.time()}
     write(path, json.dumps(data), "w")
     return "set"
 
 
-@tool(args={"path": {"type": "string", "description": "The file to delete."}}, need=("path",), readOnly=False, destructive=True, idempotent=True, openWorld=False)
+@tool(
+    args={"path": {"type": "string", "description": "The file to delete."}},
+    need=("path",),
+    readOnly=False,
+    destructive=True,
+    idempotent=True,
+    openWorld=False,
+)
 def delete_file(path: str) -> str:
     """Delete a file; the second time there is none."""
     os.unlink(path)
     return "deleted"
 
 
-@tool(args={"source": {"type": "string", "description": "Path of a file."}, "destination": {"type": "string", "description": "Its new path."}}, need=("source", "destination"), **WRITER)
+@tool(
+    args={
+        "source": {"type": "string", "description": "Path of a file."},
+        "destination": {"type": "string", "description": "Its new path."},
+    },
+    need=("source", "destination"),
+    **WRITER,
+)
 def move_file(source: str, destination: str) -> str:
     """Move a file to where nothing is."""
     if os.path.exists(destination):
@@ -194,7 +223,7 @@ def ensure_folder(name: str) -> str:
 
 def _count(name: str) -> None:
     path = f"{HOME}/.honest/usage.json"
-    data = json.load(open(path)) if os.path.exists(path) else {"calls": 0, "by_tool": {}}
+    data = _loaded(path) or {"calls": 0, "by_tool": {}}
     data["calls"] += 1
     data["by_tool"][name] = data["by_tool"].get(name, 0) + 1
     data["last"] = time.time()

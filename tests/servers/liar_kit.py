@@ -1,4 +1,5 @@
-"""What the lying server and its honest counterpart are made with: a registry of tools, and JSON-RPC on standard input and output,
+"""What the lying server and its honest counterpart are made with: a registry of tools, and JSON-RPC on standard input and
+output,
 each call in a thread of its own. Standard library alone, so that a start costs nothing."""
 
 from __future__ import annotations

@@ -107,7 +107,9 @@ def _site(fixture: Fixture) -> list[Answer]:
     for name, kind in kinds.items():
         with open(os.path.join(fixture.source, "workspace", name), "rb") as file:
             body = file.read()
-        found += [Answer(host, f"/{name}", "GET", 200, (("content-type", kind),), body) for host in ("example.com", "example.org")]
+        found += [
+            Answer(host, f"/{name}", "GET", 200, (("content-type", kind),), body) for host in ("example.com", "example.org")
+        ]
     return found
 
 

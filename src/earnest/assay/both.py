@@ -36,7 +36,11 @@ def joined(one: Report, other: Report) -> Report:
         effective = max(tool.effective_calls, twin.effective_calls)
         tools.append(
             msgspec.structs.replace(
-                tool, hints=hints, calls=tool.calls + twin.calls, answered=tool.answered + twin.answered, effective_calls=effective
+                tool,
+                hints=hints,
+                calls=tool.calls + twin.calls,
+                answered=tool.answered + twin.answered,
+                effective_calls=effective,
             )
         )
     return msgspec.structs.replace(

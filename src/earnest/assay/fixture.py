@@ -24,13 +24,13 @@ _GIT_ENV: Final = {
 }  # fmt: skip
 _TEXT: Final = {
     "workspace/notes.txt": "alpha is the first note\nbeta is the second note\ngamma is the third note\n",
-    "workspace/todo.md": "# Things to do\n\n- [ ] alpha: write the report\n- [x] beta: call Ada\n- [ ] gamma: water the plants\n",
+    "workspace/todo.md": "# To do\n\n- [ ] alpha: write a report\n- [x] beta: call Ada\n- [ ] gamma: water plants\n",
     "workspace/README.md": "# Sample\n\nA sample project. It has notes about alpha and beta.\n",
     "workspace/data.csv": "id,name,amount\n1,alpha,10\n2,beta,20\n3,gamma,30\n",
     "workspace/data.json": '{"items": [{"id": 1, "name": "alpha"}, {"id": 2, "name": "beta"}], "title": "sample"}\n',
     "workspace/events.jsonl": '{"id": 1, "kind": "login", "who": "ada"}\n{"id": 2, "kind": "logout", "who": "ada"}\n',
     "workspace/config.yaml": "name: sample\nlevel: 2\nitems:\n  - alpha\n  - beta\n",
-    "workspace/page.html": "<!doctype html><title>Sample</title><h1>Alpha</h1><p>A page about alpha and <a href='data.json'>data</a>.</p>\n",
+    "workspace/page.html": "<!doctype html><title>Sample</title><h1>Alpha</h1><p>About <a href='data.json'>alpha</a>.</p>\n",
     "workspace/main.py": 'def alpha(name):\n    """Say hello."""\n    return f"hello {name}"\n\n\nprint(alpha("beta"))\n',
     "workspace/index.js": "export function alpha(name) {\n  return `hello ${name}`;\n}\n",
     "workspace/old.txt": "alpha: an old file that nobody needs\n",
@@ -85,7 +85,11 @@ class Fixture(msgspec.Struct, frozen=True):
         """Whether a path, whole or from the workspace or the repository, is of something that is there from the beginning."""
         for folder in (self.home, self.workspace, self.repository):
             relative = value[len(folder) + 1 :] if value.startswith(folder + "/") else value if folder != self.home else ""
-            if relative and not relative.startswith("/") and os.path.exists(os.path.join(self.source, folder[len(self.home) + 1 :], relative)):
+            if (
+                relative
+                and not relative.startswith("/")
+                and os.path.exists(os.path.join(self.source, folder[len(self.home) + 1 :], relative))
+            ):
                 return True
         return value in (self.home, self.workspace, self.repository)
 
@@ -230,7 +234,10 @@ def _pdf() -> bytes:
         places.append(len(out))
         out += b"%d 0 obj\n%b\nendobj\n" % (number, part)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return out + b"xref\n0 6\n0000000000 65535 f \n%btrailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (table, len(out))
+    return out + b"xref\n0 6\n0000000000 65535 f \n%btrailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        table,
+        len(out),
+    )
 
 
 def described(fixture: Fixture) -> str:

@@ -193,7 +193,12 @@ class _Redis:
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _await(6379)
         env.update(REDIS_URL="redis://127.0.0.1:6379/0", REDIS_HOST="127.0.0.1", REDIS_PORT="6379")
-        for words in (("SET", "alpha", "first"), ("HSET", "user:1", "name", "Ada"), ("RPUSH", "list", "a", "b"), ("SADD", "set", "x")):
+        for words in (
+            ("SET", "alpha", "first"),
+            ("HSET", "user:1", "name", "Ada"),
+            ("RPUSH", "list", "a", "b"),
+            ("SADD", "set", "x"),
+        ):
             self._ask(*words)
 
     def _ask(self, *words: str) -> Any:
@@ -205,7 +210,7 @@ class _Redis:
 
     def rows(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        reads = {
+        reads: dict[str, Any] = {
             "string": lambda k: [self._ask("GET", k)],
             "hash": lambda k: self._ask("HGETALL", k),
             "list": lambda k: self._ask("LRANGE", k, "0", "-1"),
@@ -246,9 +251,22 @@ class _Postgres:
         plain = {**env, "LC_ALL": "C"}
         self._run = ["unshare", "--user", "--map-user=1000"] if os.geteuid() == 0 else []
         subprocess.run(
-            [*self._run, f"{self._bin}/initdb", "-D", self._data, "-U", "ada", "-A", "trust", "--no-sync"], env=plain, check=True, **quiet  # type: ignore[call-overload]
+            [*self._run, f"{self._bin}/initdb", "-D", self._data, "-U", "ada", "-A", "trust", "--no-sync"],
+            env=plain,
+            check=True,
+            **quiet,  # type: ignore[call-overload]
         )
-        command = [f"{self._bin}/postgres", "-D", self._data, "-k", "/tmp", "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1"]
+        command = [
+            f"{self._bin}/postgres",
+            "-D",
+            self._data,
+            "-k",
+            "/tmp",
+            "-c",
+            "fsync=off",
+            "-c",
+            "listen_addresses=127.0.0.1",
+        ]
         self._process = subprocess.Popen([*self._run, *command], env=plain, stdout=subprocess.DEVNULL, stderr=sys.stderr)
         _await(5432)
         self._sql("CREATE DATABASE sample", "postgres")
@@ -264,7 +282,20 @@ class _Postgres:
         )  # fmt: skip
 
     def _sql(self, text: str, database: str = "sample") -> str:
-        command = [f"{self._bin}/psql", "-h", "127.0.0.1", "-U", "ada", "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", text]
+        command = [
+            f"{self._bin}/psql",
+            "-h",
+            "127.0.0.1",
+            "-U",
+            "ada",
+            "-d",
+            database,
+            "-qAtX",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            text,
+        ]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def rows(self) -> dict[str, list[str]]:

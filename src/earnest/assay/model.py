@@ -16,14 +16,29 @@ import msgspec
 from earnest.assay.observe.masks import masked_path
 from earnest.core.hints import RawHints
 
-Place = Literal["state", "cache", "log", "temp", "side", "program", "repository", "network", "socket", "memory", "process", "database"]
-"""Where an effect is. `side`: files that accompany others (journals, locks). `program`: the server's own installation. `memory`:
+Place = Literal[
+    "state", "cache", "log", "temp", "side", "program", "repository", "network", "socket", "memory", "process", "database"
+]
+"""Where an effect is. `side`: files that accompany others (journals, locks). `program`: the server's own installation.
+`memory`:
 no file, but another tool answers differently. `database`: a database server inside the sandbox."""
 Nature = Literal[
-    "created", "appended", "overwritten", "deleted", "moved", "touched", "restored", "contacted", "sent", "refused", "answers"
+    "created",
+    "appended",
+    "overwritten",
+    "deleted",
+    "moved",
+    "touched",
+    "restored",
+    "contacted",
+    "sent",
+    "refused",
+    "answers",
+    "started",
 ]
 """`restored`: written and put back. `contacted`: a name or address was reached for. `sent`: a request other than a reading one.
-`refused`: the sandbox stopped it. `answers`: a reading tool answers differently."""
+`refused`: the sandbox stopped it. `answers`: a reading tool answers differently. `started`: a program that fetches programs
+was started."""
 When = Literal["call", "later", "exit"]
 VerdictWord = Literal["CONTRADICTED", "SOFT", "SUPPORTED", "OVER-DECLARED", "NOT-EXERCISED", "INCONCLUSIVE"]
 Outcome = Literal["done", "error", "dressed", "timeout", "lost"]
@@ -41,7 +56,8 @@ class ToolUnder(msgspec.Struct, frozen=True):
 
 
 class Ref(msgspec.Struct, frozen=True):
-    """A value that stands in the answer of an earlier step of the same session: `step` counts from the front, `path` leads to it
+    """A value that stands in the answer of an earlier step of the same session: `step` counts from the front, `path` leads to
+    it
     in the parsed answer, `value` is what it was when it was found."""
 
     step: int
@@ -123,7 +139,8 @@ class HintVerdict(msgspec.Struct, frozen=True):
 
 
 class ToolReport(msgspec.Struct, frozen=True):
-    """What the assay says of one tool. `calls` is how many were made, `answered` how many without an error, `effective_calls` how
+    """What the assay says of one tool. `calls` is how many were made, `answered` how many without an error, `effective_calls`
+    how
     many had a hard effect. `suggested` are the annotations that what was seen speaks for."""
 
     name: str

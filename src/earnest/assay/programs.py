@@ -1,6 +1,7 @@
 """From a command as a person types it to one that runs in a box: what of this machine it needs, and what is put in its place.
 
-Inside a box there is no home of the person's; what the command needs to run at all is found by `sandbox.runtimes`. What it names
+Inside a box there is no home of the person's; what the command needs to run at all is found by `sandbox.runtimes`. What it
+names
 besides, folders and files to work on, is never the person's:
 the fixture takes its place, and the argument is written anew. Values of settings that are secrets become dummies.
 """
@@ -20,13 +21,31 @@ from earnest.sandbox.runtimes import needs
 from earnest.upstream.starting import find_executable
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/snap", "/etc")
-_CODE: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".jar", ".rb", ".sh", ".php", ".wasm", ".pl", ".lua", ".exe", ".dll")
+_CODE: Final = (
+    ".py",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".mts",
+    ".jar",
+    ".rb",
+    ".sh",
+    ".php",
+    ".wasm",
+    ".pl",
+    ".lua",
+    ".exe",
+    ".dll",
+)
 _KEPT_FILES: Final = (".toml", ".yaml", ".yml", ".ini", ".conf", ".cfg")
 _KEPT_WORDS: Final = re.compile(r"(?:config|settings|kubeconfig|schema|openapi|spec)", re.I)
 _DATABASES: Final = (".db", ".sqlite", ".sqlite3", ".db3")
 _INHERITED: Final = frozenset({"PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NODE_PATH", "JAVA_HOME"})
 _NEEDED: Final = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
-_NO_SETTING: Final = frozenset({"NODE_MODULES", "MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND", "NODE_OPTIONS", "ERR_INVALID_ARG_TYPE"})
+_NO_SETTING: Final = frozenset(
+    {"NODE_MODULES", "MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND", "NODE_OPTIONS", "ERR_INVALID_ARG_TYPE"}
+)
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -196,9 +215,7 @@ def _stand_in(path: str, name: str, fixture: Fixture, roots: list[str]) -> str:
     return fixture.file(base)
 
 
-def _setting(
-    value: str, cwd: str, fixture: Fixture, notes: list[str], name: str, home: str, shared: Sequence[str]
-) -> str:
+def _setting(value: str, cwd: str, fixture: Fixture, notes: list[str], name: str, home: str, shared: Sequence[str]) -> str:
     if not value.startswith(("/", "~/")) or any(value == one or value.startswith(one + "/") for one in shared):
         return value
     if value.startswith(tuple(one + "/" for one in _SYSTEM)):

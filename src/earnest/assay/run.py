@@ -28,7 +28,8 @@ Told = Callable[[str, str, int, int], None]
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How an assay goes. `patience`: seconds waited for late writes. `jobs`: clean sessions at once. `only`: tools, all if empty."""
+    """How an assay goes. `patience`: seconds waited for late writes. `jobs`: clean sessions at once. `only`: tools, all if
+    empty."""
 
     patience: float = 2.5
     jobs: int = 2
@@ -160,7 +161,9 @@ def _blind(bench: Bench) -> list[ServerFinding]:
     ]
     if not unseen:
         return []
-    return [ServerFinding("blind", f"tier {bench.tier.name} does not see {', '.join(unseen)}; `earnest assay doctor` says more")]
+    return [
+        ServerFinding("blind", f"tier {bench.tier.name} does not see {', '.join(unseen)}; `earnest assay doctor` says more")
+    ]
 
 
 def _cpu() -> float:

@@ -18,7 +18,7 @@ from earnest.assay.arguments import answers
 from earnest.assay.arguments.harvest import filled
 from earnest.assay.model import Answer, Call, Effect, Step
 from earnest.assay.observe import network
-from earnest.assay.observe.effects import Files, Noise
+from earnest.assay.observe.effects import QUIET, Files, Noise
 from earnest.assay.observe.places import Lay
 from earnest.core.errors import EarnestError
 from earnest.sandbox.box import Box, Change, Event, Look, Plan, Tier, changes
@@ -49,7 +49,7 @@ class Bench(msgspec.Struct, frozen=True):
 class Session:
     """One server in one box. Use as `async with`."""
 
-    def __init__(self, bench: Bench, noise: Noise = Noise()) -> None:
+    def __init__(self, bench: Bench, noise: Noise = QUIET) -> None:
         self.bench = bench
         self.noise = noise
         self.answers: list[Answer] = []

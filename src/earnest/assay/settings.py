@@ -126,7 +126,9 @@ def _text(value: str) -> str:
 def _inline(value: Any) -> str:
     """A value as TOML on one line; null, which TOML has not, is left out."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_inline(v)}" for k, v in value.items() if v is not None) + " }" if value else "{}"
+        return (
+            "{ " + ", ".join(f"{_key(k)} = {_inline(v)}" for k, v in value.items() if v is not None) + " }" if value else "{}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(_inline(inner) for inner in value if inner is not None) + "]"
     if isinstance(value, bool):

@@ -19,7 +19,8 @@ from earnest.assay.bench import Ground, Wish, ground, shared_paths
 from earnest.assay.both import joined
 from earnest.assay.model import Report
 from earnest.assay.programs import wanted_settings
-from earnest.assay.run import Options, Told, assay as assayed, worst
+from earnest.assay.run import Options, Told, worst
+from earnest.assay.run import assay as assayed
 from earnest.assay.settings import AssaySettings
 from earnest.assay.stubs import answers
 from earnest.assay.verdicts import as_json, html, replay, sarif
@@ -27,13 +28,16 @@ from earnest.cli.assay_show import Progress, show
 from earnest.cli.daemon import output
 from earnest.cli.options import Config, Json
 from earnest.cli.probe import launch_of_target
+from earnest.config import identity as identities
 from earnest.core.errors import EarnestError
 from earnest.sandbox import tiers
 
 _Target = Annotated[
     list[str] | None, typer.Argument(metavar="NAME | doctor | init | -- COMMAND…", help="A configured server, or a command.")
 ]
-_Url = Annotated[str, typer.Option("--url", metavar="URL", help="Where the command listens inside the sandbox (Streamable HTTP).")]
+_Url = Annotated[
+    str, typer.Option("--url", metavar="URL", help="Where the command listens inside the sandbox (Streamable HTTP).")
+]
 _Tools = Annotated[list[str] | None, typer.Option("--tool", metavar="NAME", help="Only this tool; may be given again.")]
 _Env = Annotated[
     list[str] | None,
@@ -43,9 +47,13 @@ _Folder = Annotated[
     list[str] | None, typer.Option("--folder", metavar="PATH", help="A folder laid in as it is; what is written there is lost.")
 ]
 _Keep = Annotated[bool, typer.Option("--keep-arguments", help="Do not put the fixture in place of paths in the command.")]
-_Settings = Annotated[str, typer.Option("--settings", metavar="FILE", help="Own arguments and stubs; ./assay.toml if it is there.")]
+_Settings = Annotated[
+    str, typer.Option("--settings", metavar="FILE", help="Own arguments and stubs; ./assay.toml if it is there.")
+]
 _Database = Annotated[str, typer.Option("--database", metavar="KIND", help="Start one beside the server: postgresql or redis.")]
-_Tier = Annotated[str, typer.Option("--tier", help="A (namespaces), B (confined), C (seatbelt); the best that works if not given.")]
+_Tier = Annotated[
+    str, typer.Option("--tier", help="A (namespaces), B (confined), C (seatbelt); the best that works if not given.")
+]
 _Both = Annotated[bool, typer.Option("--both", help="Tiers A and B side by side: shows servers that behave when watched.")]
 _Jobs = Annotated[int, typer.Option("--jobs", min=1, max=32, help="Clean sessions at once.")]
 _Strict = Annotated[bool, typer.Option("--strict", help="Caches, logs and scratch of a reader contradict it too.")]
@@ -54,7 +62,9 @@ _Timeout = Annotated[float, typer.Option("--timeout", min=0.5, help="Seconds a c
 _Opening = Annotated[float, typer.Option("--opening", min=1.0, help="Seconds the server has to start.")]
 _Format = Annotated[str, typer.Option("--format", help="text, json, sarif or html.")]
 _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; the table is shown as well.")]
-_Replays = Annotated[str, typer.Option("--replays", metavar="FOLDER", help="Where scripts that show contradictions are written.")]
+_Replays = Annotated[
+    str, typer.Option("--replays", metavar="FOLDER", help="Where scripts that show contradictions are written.")
+]
 _NoStore = Annotated[bool, typer.Option("--no-record", help="Keep nothing of it, not even of a configured server.")]
 _Yes = Annotated[bool, typer.Option("--support", help="Also keep what speaks for claims; asks at the terminal.")]
 FORMATS = ("text", "json", "sarif", "html")
@@ -95,10 +105,12 @@ def assay(
     earnest assay init -- ./server                        writes assay.toml: own arguments, stubs
     earnest assay doctor                                  which sandbox this machine gives
 
-    Your files, keys and network are not there inside: the server sees a made-up home, and an internet that only answers. Verdicts:
+    Your files, keys and network are not there inside: the server sees a made-up home, and an internet that only answers.
+    Verdicts:
     CONTRADICTED, SOFT (caches, logs, scratch), SUPPORTED, OVER-DECLARED, NOT-EXERCISED, INCONCLUSIVE (this machine cannot see).
 
-    Exit code 0 if nothing is contradicted, 1 if something is, 2 for a mistake in the call, 3 if the server or the sandbox failed.
+    Exit code 0 if nothing is contradicted, 1 if something is, 2 for a mistake in the call, 3 if the server or the sandbox
+    failed.
     """
     words = _before(target, ctx.obj)
     if words == ["doctor"] and ctx.obj is None:
@@ -112,7 +124,9 @@ def assay(
         raise EarnestError("E1018", "say what to assay", "earnest assay NAME, or earnest assay -- COMMAND …")
     sketching = words[:1] == ["init"] and ctx.obj is not None
     named = words[0] if words and not sketching else ""
-    wish, choices = _wish(words if not sketching else [], ctx.obj, config, url, env, folder, keep_arguments, settings, database, timeout, opening)
+    wish, choices = _wish(
+        words if not sketching else [], ctx.obj, config, url, env, folder, keep_arguments, settings, database, timeout, opening
+    )
     chosen = tiers.choose(tier)
     if sketching:
         return _sketch(wish, chosen, settings or "assay.toml")
@@ -131,7 +145,8 @@ def assay(
     if named and not no_record:
         from earnest.cli.assay_keep import keep
 
-        keep(named, found, config, support, output() if shape == "text" else None)
+        artefact = identities.of_command(wish.argv, wish.env, wish.cwd).artefact
+        keep(named, found, artefact, config, support, output() if shape == "text" else None)
     return 1 if worst(found.tools) else 0
 
 
@@ -140,7 +155,9 @@ def _before(target: Sequence[str] | None, behind: tuple[str, ...] | None) -> lis
     words = every if behind is None else every[: len(every) - len(behind)]
     if len(words) > 1 or (words and words[0] not in ("init",) and behind is not None):
         raise EarnestError(
-            "E1018", f"{' '.join(words)!r} and a command" if behind else f"{words[1]!r} is one word too many", "earnest assay -- COMMAND …"
+            "E1018",
+            f"{' '.join(words)!r} and a command" if behind else f"{words[1]!r} is one word too many",
+            "earnest assay -- COMMAND …",
         )
     return words
 
@@ -159,7 +176,11 @@ def _wish(
     opening: float,
 ) -> tuple[Wish, AssaySettings]:
     found = path or ("assay.toml" if os.path.exists("assay.toml") else "")
-    choices = own.load(found) if found and os.path.exists(found) or path and words[:1] != ["init"] and os.path.exists(path) else AssaySettings()
+    choices = (
+        own.load(found)
+        if (found and os.path.exists(found)) or (path and words[:1] != ["init"] and os.path.exists(path))
+        else AssaySettings()
+    )
     base = os.path.dirname(os.path.abspath(found)) if found else os.getcwd()
     name, launch, _ = launch_of_target(words, behind, config)
     if launch.url:
@@ -180,7 +201,20 @@ def _wish(
     stubs = answers(choices.stub, choices.server.cassettes, choices.server.openapi, base)
     shared = shared_paths([*(folder or ()), *choices.server.folders], base)
     return (
-        Wish(name, tuple(launch.argv), dict(os.environ), launch.cwd or os.getcwd(), given, shared, keep, url, kind, stubs, timeout, opening),
+        Wish(
+            name,
+            tuple(launch.argv),
+            dict(os.environ),
+            launch.cwd or os.getcwd(),
+            given,
+            shared,
+            keep,
+            url,
+            kind,
+            stubs,
+            timeout,
+            opening,
+        ),
         choices,
     )
 
@@ -190,7 +224,9 @@ def _harmless(env: Any, secrets: frozenset[str], configured: bool) -> dict[str, 
     if not configured:
         return {}
     added = {name: value for name, value in env.items() if os.environ.get(name) != value}
-    return {name: "dummy-0123456789abcdef" if any(s and s in value for s in secrets) else value for name, value in added.items()}
+    return {
+        name: "dummy-0123456789abcdef" if any(s and s in value for s in secrets) else value for name, value in added.items()
+    }
 
 
 def _run(wish: Wish, tier: Any, options: Options, choices: AssaySettings, told: Told, replays: str) -> Report:
@@ -220,7 +256,13 @@ def _explained(error: EarnestError, place: Ground) -> EarnestError:
         )
         if place.started.notes:
             remedy += f" What was put in place of paths: {'; '.join(place.started.notes)} (--keep-arguments leaves them)."
-    return EarnestError(error.code, f"{error.message} (in the sandbox)" if error.code.startswith("E12") else error.message, remedy, exit_code=3, said=error.said)
+    return EarnestError(
+        error.code,
+        f"{error.message} (in the sandbox)" if error.code.startswith("E12") else error.message,
+        remedy,
+        exit_code=3,
+        said=error.said,
+    )
 
 
 def _sketch(wish: Wish, tier: Any, path: str) -> int:
@@ -240,7 +282,9 @@ def _sketch(wish: Wish, tier: Any, path: str) -> int:
         guesses = {tool.name: planner.candidates(tool, Harvest(), 2) for tool in seen.tools}
         text = own.sketched(guesses, place.fixture, shlex.join(wish.argv))
     Path(path).write_text(text, "utf-8")
-    output().line(f"{path} written: {len(guesses)} tools. Correct it, then: earnest assay --settings {path} -- {shlex.join(wish.argv)}")
+    output().line(
+        f"{path} written: {len(guesses)} tools. Correct it, then: earnest assay --settings {path} -- {shlex.join(wish.argv)}"
+    )
     return 0
 
 

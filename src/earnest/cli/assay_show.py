@@ -59,7 +59,8 @@ def show(out: Terminal, report: Report) -> None:
     )
     out.line()
     rows = [
-        [tool.name, str(tool.calls), str(tool.effective_calls), *(_cell(tool.hints[hint]) for hint in HINTS)] for tool in report.tools
+        [tool.name, str(tool.calls), str(tool.effective_calls), *(_cell(tool.hints[hint]) for hint in HINTS)]
+        for tool in report.tools
     ]
     out.table(["tool", "calls", "effect", *(TITLES[hint] for hint in HINTS)], rows)
     for tool in report.tools:
@@ -84,7 +85,9 @@ def _cell(found: HintVerdict) -> str:
 
 
 def _tool(out: Terminal, tool: ToolReport) -> None:
-    telling = [(hint, found) for hint in HINTS if (found := tool.hints[hint]).verdict in ("CONTRADICTED", "SOFT", "INCONCLUSIVE")]
+    telling = [
+        (hint, found) for hint in HINTS if (found := tool.hints[hint]).verdict in ("CONTRADICTED", "SOFT", "INCONCLUSIVE")
+    ]
     if not telling and tool.answered:
         return
     out.line()
@@ -106,5 +109,3 @@ def _tool(out: Terminal, tool: ToolReport) -> None:
 
 def _when(word: str) -> str:
     return {"call": "with the call", "later": "after its answer", "exit": "at exit"}.get(word, word)
-
-

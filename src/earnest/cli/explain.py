@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 import typer
@@ -105,6 +106,15 @@ def _line(said: dict[str, Any], name: str) -> list[str]:
 
 def _draw_grounds(out: Terminal, said: dict[str, Any]) -> None:
     server = said["server"]
+    for one in said["evidence"]:
+        held = "" if one["holds"] else " (of another version, definition or start: it does not count)"
+        when = time.strftime("%Y-%m-%d", time.localtime(one["seen_at"]))
+        word = "broke" if one["verdict"] == "violated" else "kept"
+        out.prose(
+            f"An assay of {when} (tier {one['tier']}, {one['calls']} calls): it {word} its word on {TITLES[one['hint']]}{held}",
+            "warn" if word == "broke" else None, under="  ",
+        )  # fmt: skip
+        out.prose(f"  {one['reason']}", "dim", under="  ")
     out.line(f"The server claims: {claims(said['claims'])}")
     for hint in said["malformed"]:
         out.line(f"  {hint} is neither true nor false and counts as absent", "warn")

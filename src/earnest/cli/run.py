@@ -132,6 +132,8 @@ def server_facts(name: str, found: dict[str, Any]) -> dict[str, Any]:
         "tools": len(found["tools"]),
         "waiting_pins": sum(tool["pin_state"] != "holds" for tool in found["tools"]),
         "hints_by_basis": dict(bases.most_common()),
+        "assayed": sum(bool(tool.get("assayed")) for tool in found["tools"]),
+        "violated": sum("violated" in tool.get("assayed", {}).values() for tool in found["tools"]),
     }
 
 
@@ -149,6 +151,9 @@ def known(facts: dict[str, Any]) -> str:
     }
     total = sum(facts["hints_by_basis"].values())
     said = [f"{words.get(basis, basis)} {round(100 * n / total)}%" for basis, n in facts["hints_by_basis"].items()]
+    if facts["assayed"]:
+        broken = f", {facts['violated']} of them against their word" if facts["violated"] else ""
+        said.append(f"{facts['assayed']} of {facts['tools']} tools assayed{broken}")
     if facts["waiting_pins"]:
         said.append(f"{facts['waiting_pins']} changed or new, see `earnest pins`")
     return "hints " + ", ".join(said) if said else "no tools"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
 from earnest.core.scrub import SHORTEST, Scrubber
+from earnest.gateway import evidence
 from earnest.gateway.launch import brought, launch_of, settings_beyond, shown
 from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
@@ -358,14 +359,33 @@ class Catalogs:
         rows = self._evidence.get(entry.identity.key)
         if rows is None:
             rows = self._evidence[entry.identity.key] = self._store.evidence(entry.identity.key)
-        violated = frozenset(row.hint for row in rows if row.tool == tool.name and row.verdict == "violated")
-        supporting = [
-            row
-            for row in rows
-            if row.tool == tool.name and row.verdict == "supported" and row.artefact == entry.identity.artefact
-        ]
-        supported = frozenset(row.hint for row in supporting if row.pin == tool.pin)
-        return violated, supported, tool.pin if supported else ""
+        found = evidence.known(rows, tool.name, tool.pin, _artefact(entry), _start(entry))
+        return found.violated, found.supported, tool.pin if found.supported else ""
+
+    def start(self, server: Server) -> tuple[str, str]:
+        """The artefact and the digest of the start of a server, to which support is bound; the artefact is empty where there
+        can
+        be none."""
+        entry = self._entry_of(server)
+        return ("", "") if entry is None else (_artefact(entry), _start(entry))
+
+    def assayed(self, server: Server, tool: Tool) -> list[dict[str, Any]]:
+        """What assays have shown of a tool, for a person."""
+        entry = self._entry_of(server)
+        if entry is None:
+            return []
+        rows = self._store.evidence(entry.identity.key, tool.name)
+        return [evidence.told(row, tool.pin, _artefact(entry), _start(entry)) for row in rows]
+
+
+def _artefact(entry: _Entry) -> str:
+    return entry.identity.artefact if entry.identity.kind == "stdio" else ""
+
+
+def _start(entry: _Entry) -> str:
+    """What a configuration gives a server of variables; of a client's own command also what a login has not."""
+    configured = entry.settings.command or entry.settings.url is not None
+    return evidence.start_of(entry.launch, entry.settings.env.keys() if configured else settings_beyond(entry.launch.env))
 
 
 def _without(secrets: Collection[str], key: str) -> str:

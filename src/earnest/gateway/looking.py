@@ -60,7 +60,7 @@ class Looking:
         view = str(request.get("view") or "")
         if view and view not in self._app.gateway.views:
             known = sorted(self._app.world.settings.views)
-            raise EarnestError("E1211", f"there is no view {view!r}", nearest(view, known) or "None is configured.")
+            raise EarnestError("E1212", f"there is no view {view!r}", nearest(view, known) or "None is configured.")
         found: list[dict[str, Any]] = []
         for served, error in await self._open(request, peer):
             if error is not None and request.get("server"):
@@ -69,7 +69,15 @@ class Looking:
             if error is not None:
                 found.append({"server": line, "tools": [], "error": _told_error(error, self._app.ctx.scrub, peer)})
                 continue
-            tools = [{**self._tool(tool), "hidden": self._hidden(served, tool, view)} for tool in served.server.tools.values()]
+            assayed = self._app.world.catalogs.assayed
+            tools = [
+                {
+                    **self._tool(tool),
+                    "hidden": self._hidden(served, tool, view),
+                    "assayed": {one["hint"]: one["verdict"] for one in assayed(served.server, tool) if one["holds"]},
+                }
+                for tool in served.server.tools.values()
+            ]
             found.append({"server": line, "tools": tools})
         if not request.get("server"):
             for name, broken in self._app.world.catalogs.broken.items():
@@ -178,7 +186,7 @@ class Looking:
         stored = [row for row in app.store.servers() if row.name == name]
         if stored:
             return EarnestError(
-                "E1211",
+                "E1213",
                 f"{name!r} is a server that a client brings, and it does not run now",
                 f"Start that client, or give the command it starts: … {name} -- COMMAND …\n"
                 f"It was last seen as: {msgspec.json.decode(stored[-1].launch)}",
@@ -250,6 +258,7 @@ class Looking:
             "pin": tool.pin,
             "pin_state": tool.state.value,
             "pin_changes": pin.render(tool.difference) if tool.difference is not None else [],
+            "evidence": app.world.catalogs.assayed(server, tool),
             "conversation": str(request.get("conversation") or ""),
             "labels": list(names(judged.labels_before)),
             "causes": told_causes({bit: known for bit, known in causes.items() if bit & judged.labels_before}),
@@ -396,7 +405,7 @@ def _method(name: str) -> Method:
     found = methods.lookup(name, "modern") or methods.lookup(name, "legacy")
     if found is None or not found.request:
         known = sorted({row.name for row in methods.METHODS if row.request and row.sender == "client"})
-        raise EarnestError("E1005", f"{name!r} is no method a client calls", nearest(name, known))
+        raise EarnestError("E1031", f"{name!r} is no method a client calls", nearest(name, known))
     return found
 
 

@@ -22,7 +22,9 @@ _ERROR_WORDS: Final = re.compile(
     r"must be |validation failed|is required|are required|invalid (?:arguments|input|parameter))",
     re.I,
 )
-_BAD_STATUS: Final = frozenset({"error", "failed", "failure", "fail", "not_found", "invalid", "rejected", "denied", "unauthorized"})
+_BAD_STATUS: Final = frozenset(
+    {"error", "failed", "failure", "fail", "not_found", "invalid", "rejected", "denied", "unauthorized"}
+)
 
 
 def read(reply: Reply, seconds: float) -> Answer:

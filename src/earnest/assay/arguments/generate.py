@@ -64,9 +64,7 @@ class Candidates:
 class _Draw:
     """One value: `chosen` says which option to take where; `counts` tells how many there were."""
 
-    def __init__(
-        self, document: Document, guess: Guess, chosen: Mapping[str, int], full: bool, seed: int
-    ) -> None:
+    def __init__(self, document: Document, guess: Guess, chosen: Mapping[str, int], full: bool, seed: int) -> None:
         self._document, self._guess, self._chosen, self._full = document, guess, chosen, full
         self._dice = random.Random(seed)
         self.counts: dict[str, int] = {}
@@ -116,7 +114,9 @@ class _Draw:
             then, _ = self._document.followed(found.get("then", True))
             otherwise, _ = self._document.followed(found.get("else", True))
             met = self._pick(f"{place}|if", (False, True) if found.get("else") else (True, False))
-            found = self._decided(merged(merged(rest, condition), then) if met else merged(rest, otherwise), place + "|", depth + 1)
+            found = self._decided(
+                merged(merged(rest, condition), then) if met else merged(rest, otherwise), place + "|", depth + 1
+            )
         for part in found.get("allOf") or ():  # what `followed` could not fold in: more alternatives
             inner, _ = self._document.followed(part)
             rest = {k: v for k, v in found.items() if k != "allOf"}
@@ -135,7 +135,9 @@ class _Draw:
         if kinds:
             real = [kind for kind in kinds if kind != "null"] or kinds
             return str(self._pick(f"{place}|type", real)) if len(real) > 1 else real[0]
-        if any(key in found for key in ("properties", "required", "additionalProperties", "patternProperties", "minProperties")):
+        if any(
+            key in found for key in ("properties", "required", "additionalProperties", "patternProperties", "minProperties")
+        ):
             return "object"
         if any(key in found for key in ("items", "prefixItems", "minItems", "contains")):
             return "array"
@@ -169,9 +171,7 @@ class _Draw:
         self._fill(found, result, place, depth, least)
         return result
 
-    def _dependents(
-        self, found: JsonSchema, wanted: list[str], known: dict[str, Any]
-    ) -> tuple[list[str], dict[str, Any]]:
+    def _dependents(self, found: JsonSchema, wanted: list[str], known: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         for _ in range(5):
             before = list(wanted)
             for key, more in (found.get("dependentRequired") or {}).items():
@@ -207,7 +207,9 @@ class _Draw:
         """Members with names of their own, where the schema has rules for such."""
         more = found.get("additionalProperties", found.get("unevaluatedProperties"))
         patterns = found.get("patternProperties") or {}
-        wish = least if least > len(result) else (1 if place and not result and not found.get("properties") and depth < 3 else 0)
+        wish = (
+            least if least > len(result) else (1 if place and not result and not found.get("properties") and depth < 3 else 0)
+        )
         if not wish or (more is False and not patterns):
             return
         names = found.get("propertyNames")

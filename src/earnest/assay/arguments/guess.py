@@ -15,12 +15,44 @@ from earnest.assay.arguments.harvest import words
 from earnest.assay.fixture import Fixture
 
 _CREATING: Final = frozenset(
-    {"create", "write", "add", "new", "save", "make", "mkdir", "touch", "export", "generate", "init", "download", "copy", "clone"}
+    {
+        "create",
+        "write",
+        "add",
+        "new",
+        "save",
+        "make",
+        "mkdir",
+        "touch",
+        "export",
+        "generate",
+        "init",
+        "download",
+        "copy",
+        "clone",
+    }
 )
 _CHANGING: Final = frozenset(
-    {"update", "edit", "append", "insert", "set", "put", "patch", "modify", "replace", "rename", "move", "format", "apply", "change"}
+    {
+        "update",
+        "edit",
+        "append",
+        "insert",
+        "set",
+        "put",
+        "patch",
+        "modify",
+        "replace",
+        "rename",
+        "move",
+        "format",
+        "apply",
+        "change",
+    }
 )
-_DELETING: Final = frozenset({"delete", "remove", "drop", "clear", "purge", "reset", "destroy", "erase", "truncate", "unset", "archive"})
+_DELETING: Final = frozenset(
+    {"delete", "remove", "drop", "clear", "purge", "reset", "destroy", "erase", "truncate", "unset", "archive"}
+)
 _PATH: Final = frozenset(
     {"path", "file", "filename", "filepath", "directory", "dir", "folder", "root", "cwd", "workdir", "pathname", "location"}
 )
@@ -42,14 +74,17 @@ _EXTENSIONS: Final = (
 )
 _BY_WORD: Final[Mapping[str, Sequence[Any]]] = {
     "query": ("alpha",), "search": ("alpha",), "keyword": ("alpha",), "term": ("alpha",), "pattern": ("alpha", "*.txt", "**/*"),
-    "glob": ("*.txt", "**/*"), "regex": ("alpha",), "filter": ("alpha",), "q": ("alpha",), "symbol": ("alpha",), "topic": ("alpha",),
+    "glob": ("*.txt", "**/*"), "regex": ("alpha",), "filter": ("alpha",), "q": ("alpha",), "symbol": ("alpha",),
+    "topic": ("alpha",),
     "content": ("sample text about alpha\n", "another text\n"), "text": ("sample text about alpha", "another text"),
     "body": ("sample text about alpha",), "message": ("sample message",), "msg": ("sample message",), "note": ("sample note",),
-    "description": ("a sample",), "comment": ("a sample comment",), "summary": ("a sample summary",), "reason": ("a sample reason",),
+    "description": ("a sample",), "comment": ("a sample comment",), "summary": ("a sample summary",),
+    "reason": ("a sample reason",),
     "title": ("sample", "alpha"), "name": ("sample", "alpha", "notes"), "label": ("sample",), "subject": ("sample",),
     "tag": ("sample", "v1"), "category": ("sample",), "key": ("alpha", "sample"), "value": ("sample", "10"), "field": ("name",),
     "prompt": ("Say alpha",), "question": ("What is alpha?",), "thought": ("First, alpha.",), "email": ("ada@example.com",),
-    "recipient": ("ada@example.com",), "sender": ("bob@example.com",), "user": ("ada",), "username": ("ada",), "owner": ("ada",),
+    "recipient": ("ada@example.com",), "sender": ("bob@example.com",), "user": ("ada",), "username": ("ada",),
+    "owner": ("ada",),
     "author": ("Ada Example",), "assignee": ("ada",), "phone": ("+12025550123",), "city": ("Paris",), "country": ("FR",),
     "timezone": ("Europe/Paris", "UTC"), "tz": ("Europe/Paris",), "language": ("en",), "lang": ("en",), "locale": ("en",),
     "currency": ("EUR",), "time": ("09:30", "2026-03-14T09:30:00Z"), "date": ("2026-03-14",), "due": ("2026-03-20",),
@@ -64,17 +99,24 @@ _BY_WORD: Final[Mapping[str, Sequence[Any]]] = {
     "id": ("1",), "uuid": ("7d2c3f1e-8a4b-4c5d-9e6f-0a1b2c3d4e5f",), "status": ("open", "done"), "state": ("open", "closed"),
     "priority": ("high", "1"), "level": ("info",), "mode": ("default",), "format": ("json", "text"), "type": ("sample", "note"),
     "operation": ("list", "get", "set"), "action": ("list", "get", "create"), "method": ("GET", "POST"), "entity": ("alpha",),
-    "relation": ("knows",), "observation": ("alpha is a sample",), "context": ("sample",), "data": ("sample",), "input": ("alpha",),
-    "mailbox": ("INBOX",), "channel": ("general",), "project": ("sample",), "repo": ("sample",), "item": ("alpha",), "task": ("sample",),
+    "relation": ("knows",), "observation": ("alpha is a sample",), "context": ("sample",), "data": ("sample",),
+    "input": ("alpha",),
+    "mailbox": ("INBOX",), "channel": ("general",), "project": ("sample",), "repo": ("sample",), "item": ("alpha",),
+    "task": ("sample",),
     "todo": ("sample",), "list": ("sample",), "session": ("s1",), "namespace": ("default",), "resource": ("alpha",),
-    "library": ("alpha",), "package": ("alpha",), "word": ("alpha",), "string": ("alpha",), "parent": ("1",), "selector": ("h1",),
-    "from": ("alpha",), "to": ("beta",), "old": ("alpha",), "find": ("alpha",), "replace": ("omega",), "replacement": ("omega",),
+    "library": ("alpha",), "package": ("alpha",), "word": ("alpha",), "string": ("alpha",), "parent": ("1",),
+    "selector": ("h1",),
+    "from": ("alpha",), "to": ("beta",), "old": ("alpha",), "find": ("alpha",), "replace": ("omega",),
+    "replacement": ("omega",),
 }  # fmt: skip
 _NUMBERS: Final[Mapping[str, Sequence[int]]] = {
-    "limit": (5,), "max": (5,), "count": (3, 5), "n": (3,), "top": (5,), "page": (1,), "size": (10,), "offset": (0,), "depth": (2,),
-    "line": (1,), "timeout": (5,), "duration": (1,), "seconds": (1,), "step": (1,), "context": (3,), "width": (10,), "height": (10,),
+    "limit": (5,), "max": (5,), "count": (3, 5), "n": (3,), "top": (5,), "page": (1,), "size": (10,), "offset": (0,),
+    "depth": (2,),
+    "line": (1,), "timeout": (5,), "duration": (1,), "seconds": (1,), "step": (1,), "context": (3,), "width": (10,),
+    "height": (10,),
     "id": (1, 2), "index": (0, 1), "row": (1,), "col": (1,), "column": (1,), "head": (2,), "tail": (2,), "length": (1000,),
-    "amount": (10,), "quantity": (1,), "price": (10,), "year": (2026,), "month": (3,), "day": (14,), "port": (8080,), "score": (5,),
+    "amount": (10,), "quantity": (1,), "price": (10,), "year": (2026,), "month": (3,), "day": (14,), "port": (8080,),
+    "score": (5,),
     "latitude": (48,), "longitude": (2,), "lat": (48,), "lon": (2,), "lng": (2,), "pid": (1,), "start": (0, 1), "end": (2, 5),
 }  # fmt: skip
 _YES: Final = frozenset({"confirm", "confirmed", "force", "yes", "sure", "acknowledge", "approve", "recursive", "parent"})
@@ -136,12 +178,16 @@ class Guesses:
     def _special(self, name: str, parts: Sequence[str], said: str) -> list[Any]:
         own = set(parts)
         text = f"{said} {name}".lower()
-        if own & {"sql", "query", "statement"} and re.search(r"\bsql\b|\bselect\b|\bquery to execute|\bcreate table|\binsert\b", text + self._description.lower()):
+        if own & {"sql", "query", "statement"} and re.search(
+            r"\bsql\b|\bselect\b|\bquery to execute|\bcreate table|\binsert\b", text + self._description.lower()
+        ):
             return list(self._sql())
         if own & {"url", "uri", "link", "href", "website", "endpoint", "address"} and "path" not in own:
             return self._addresses(text)
         if own & {"repo", "repository"}:
-            return [self._fixture.repository] if own & _PATH or "path" in text or "git" in self._tool.lower() else ["ada/sample"]
+            return (
+                [self._fixture.repository] if own & _PATH or "path" in text or "git" in self._tool.lower() else ["ada/sample"]
+            )
         if self._in_repository and own & {"file", "path", "pathspec", "filename"}:
             return ["gamma.txt", "README.md", "alpha.txt"]
         if self._in_repository and own & {"target", "source", "revision", "ref", "commit", "base"}:
@@ -167,7 +213,7 @@ class Guesses:
                 "INSERT INTO notes (title, body) VALUES ('delta', 'one more')",
                 "UPDATE notes SET body = 'changed' WHERE title = 'alpha'",
                 "DELETE FROM notes WHERE title = 'beta'",
-                "CREATE TABLE extra (id INTEGER PRIMARY KEY, name TEXT)",
+                "CREATE TABLE other (id INTEGER PRIMARY KEY, name TEXT)",
             )
         if self._verbs & {"read", "select", "query", "run"}:
             return ("SELECT * FROM notes", "SELECT 1", "INSERT INTO notes (title, body) VALUES ('delta', 'one more')")
@@ -195,8 +241,10 @@ class Guesses:
         folders = [fixture.workspace, fixture.file("docs"), fixture.file("empty")]
         if own & _TARGET or (own & {"destination", "dest"}):
             return [fresh, fixture.file(f"moved.{extension}"), fixture.file("made"), here]
-        folder = bool(own & _FOLDER) or ("director" in (said or self._description).lower() and "file" not in own and "file" not in said.lower())
-        if folder or verbs & {"mkdir", "directory", "folder", "dir", "tree"} and "file" not in own:
+        folder = bool(own & _FOLDER) or (
+            "director" in (said or self._description).lower() and "file" not in own and "file" not in said.lower()
+        )
+        if folder or (verbs & {"mkdir", "directory", "folder", "dir", "tree"} and "file" not in own):
             return [fixture.file("made"), *folders] if verbs & _CREATING else [*folders, here]
         if own & {"source", "src", "old"} or not verbs & _CREATING:
             rest = [fixture.file("old.txt"), *folders]

@@ -1,6 +1,7 @@
 """What earlier answers hold that a later call can use, and which earlier call it takes to have it.
 
-A value found in an answer is offered to parameters whose names share a word with the key it stood under (`todo_id` to `id` of an
+A value found in an answer is offered to parameters whose names share a word with the key it stood under (`todo_id` to `id` of
+an
 answer of `create_todo`). When a call with such a value did something, the call that first brought the value is part of its
 prologue: in a clean session it is made first, and the value is taken from its answer there.
 """
@@ -19,7 +20,9 @@ from earnest.assay.model import Answer, Ref, Step
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _MOST: Final = 4000
 _LONGEST: Final = 300
-_GENERIC: Final = frozenset({"id", "ids", "name", "key", "path", "uuid", "number", "the", "of", "a", "get", "list", "new", "by", "to"})
+_GENERIC: Final = frozenset(
+    {"id", "ids", "name", "key", "path", "uuid", "number", "the", "of", "a", "get", "list", "new", "by", "to"}
+)
 
 
 def words(name: str) -> tuple[str, ...]:

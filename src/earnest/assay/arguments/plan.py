@@ -18,12 +18,12 @@ from earnest.assay.fixture import Fixture
 from earnest.assay.model import ToolUnder
 
 _CREATE: Final = frozenset(
-    {"create", "add", "new", "write", "save", "make", "insert", "register", "open", "start", "init", "import", "upload", "store",
-     "put", "set", "append", "post", "send", "record", "log", "remember", "generate"}
+    {"create", "add", "new", "write", "save", "make", "insert", "register", "open", "start", "init", "import", "upload",
+     "store", "put", "set", "append", "post", "send", "record", "log", "remember", "generate"}
 )  # fmt: skip
 _CHANGE: Final = frozenset(
-    {"update", "edit", "modify", "rename", "move", "replace", "patch", "complete", "assign", "merge", "apply", "change", "toggle",
-     "commit", "push", "checkout", "close", "copy", "format", "stage"}
+    {"update", "edit", "modify", "rename", "move", "replace", "patch", "complete", "assign", "merge", "apply",
+     "change", "toggle", "commit", "push", "checkout", "close", "copy", "format", "stage"}
 )  # fmt: skip
 _DELETE: Final = frozenset(
     {"delete", "remove", "drop", "clear", "purge", "reset", "destroy", "erase", "truncate", "stop", "kill", "cancel", "unset",

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from earnest.assay.model import Effect
+from earnest.assay.model import Effect, Nature, Place
 from earnest.assay.observe import git
 from earnest.assay.observe.masks import masked_path
 from earnest.assay.observe.places import Lay
@@ -50,6 +50,9 @@ class Noise(msgspec.Struct, frozen=True):
         if not rest:
             return None
         return effect
+
+
+QUIET: Final = Noise()
 
 
 def marks_of(effect: Effect) -> frozenset[tuple[str, str]]:
@@ -83,7 +86,7 @@ class Files:
             return self._box.bytes_of(path, None)
         return self._box.bytes_of(path, self._after) if entry.now is not None else None
 
-    def effects(self, noise: Noise = Noise()) -> list[Effect]:
+    def effects(self, noise: Noise = QUIET) -> list[Effect]:
         """All effects between the looks, without noise."""
         found = []
         moving = _moving(_without_parents(changes(self._before, self._after)))
@@ -111,7 +114,7 @@ class Files:
         if file is not None and file.kind == "folder":
             if change.kind == "overwritten":
                 return None
-            nature = "created" if change.kind == "created" else "deleted"
+            nature: Nature = "created" if change.kind == "created" else "deleted"
             return Effect(nature, place, shown, "", f"folder {shown} {nature}", not soft, change.kind == "deleted")
         if place == "repository":
             return self._in_repository(change, shown)
@@ -121,12 +124,12 @@ class Files:
             return self._deleted(change, shown, place, soft, moved)
         return self._overwritten(change, shown, place, soft)
 
-    def _touched(self, change: Change, shown: str, place: str, soft: bool) -> Effect:
+    def _touched(self, change: Change, shown: str, place: Place, soft: bool) -> Effect:
         before, after = change.before, change.after
         if before is not None and after is not None and before.mode != after.mode:
             what = f"permissions of {shown} went from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}"
-            return Effect("overwritten", place, shown, "mode", what, not soft, False)  # type: ignore[arg-type]
-        return Effect("touched", place, shown, "", f"{shown} was touched; its content is the same", False)  # type: ignore[arg-type]
+            return Effect("overwritten", place, shown, "mode", what, not soft, False)
+        return Effect("touched", place, shown, "", f"{shown} was touched; its content is the same", False)
 
     def _in_repository(self, change: Change, shown: str) -> Effect:
         means = git.meaning(change.path, self.old(change.path), self.new(change.path), self.new)
@@ -139,48 +142,48 @@ class Files:
         nature = change.kind if change.kind in ("created", "overwritten", "deleted") else "touched"
         return Effect(nature, "repository", shown, "", what, means != "housekeeping", means == "lost")
 
-    def _created(self, change: Change, shown: str, place: str, soft: bool, moved: Mapping[str, str]) -> Effect:
+    def _created(self, change: Change, shown: str, place: Place, soft: bool, moved: Mapping[str, str]) -> Effect:
         source = moved.get(change.path)
         if source is not None:
             what = f"{self._lay.shown(source)} was moved to {shown}"
-            return Effect("moved", place, shown, "", what, not soft)  # type: ignore[arg-type]
+            return Effect("moved", place, shown, "", what, not soft)
         size = change.after.size if change.after is not None else 0
-        return Effect("created", place, shown, "", f"{shown} created ({size} bytes)", not soft)  # type: ignore[arg-type]
+        return Effect("created", place, shown, "", f"{shown} created ({size} bytes)", not soft)
 
-    def _deleted(self, change: Change, shown: str, place: str, soft: bool, moved: Mapping[str, str]) -> Effect:
+    def _deleted(self, change: Change, shown: str, place: Place, soft: bool, moved: Mapping[str, str]) -> Effect:
         if change.path in moved.values():
-            return Effect("moved", place, shown, "", f"{shown} was moved away", not soft)  # type: ignore[arg-type]
+            return Effect("moved", place, shown, "", f"{shown} was moved away", not soft)
         content = self.old(change.path)
         lossy = content is None or not git.kept_as_object(change.path, content, self.new)
         what = f"{shown} deleted" + ("" if lossy else "; the repository still has it")
-        return Effect("deleted", place, shown, "", what, not soft, lossy and not soft)  # type: ignore[arg-type]
+        return Effect("deleted", place, shown, "", what, not soft, lossy and not soft)
 
-    def _overwritten(self, change: Change, shown: str, place: str, soft: bool) -> Effect | None:
+    def _overwritten(self, change: Change, shown: str, place: Place, soft: bool) -> Effect | None:
         before, after = self.old(change.path), self.new(change.path)
         kinds = (change.before, change.after)
         if any(file is not None and file.kind != "file" for file in kinds):
-            return Effect("overwritten", place, shown, "", f"{shown} is another thing now", not soft, True)  # type: ignore[arg-type]
+            return Effect("overwritten", place, shown, "", f"{shown} is another thing now", not soft, True)
         if before is None or after is None:
             what = f"{shown} changed; it is too large to compare"
-            return Effect("overwritten", place, shown, "", what, not soft, None)  # type: ignore[arg-type]
+            return Effect("overwritten", place, shown, "", what, not soft, None)
         wal = (self.old(change.path + "-wal") or b"", self.new(change.path + "-wal") or b"")
         return self._compared(change.path, shown, place, soft, difference(before, after, wal_before=wal[0], wal_after=wal[1]))
 
-    def _compared(self, path: str, shown: str, place: str, soft: bool, found: Difference) -> Effect | None:
+    def _compared(self, path: str, shown: str, place: Place, soft: bool, found: Difference) -> Effect | None:
         if not found.gone and not found.new:
             what = "only moments and random names in it changed" if found.volatile else "written anew, with the same records"
-            return Effect("touched", place, shown, "", f"{shown}: {what}", False)  # type: ignore[arg-type]
+            return Effect("touched", place, shown, "", f"{shown}: {what}", False)
         area = ",".join(found.areas[:4])
         binary = found.areas == ("bytes",)
         if not found.gone or (binary and found.prefix):
             what = f"{shown}: {_counted(found)}"
-            return Effect("appended", place, shown, area, what, not soft, areas=found.areas)  # type: ignore[arg-type]
+            return Effect("appended", place, shown, area, what, not soft, areas=found.areas)
         before = self.old(path)
         kept = before is not None and git.kept_as_object(path, before, self.new)
         lossy: bool | None = None if binary else not kept
         what = f"{shown}: {_counted(found)}" + ("; the repository still has the old content" if kept else "")
         lossy = False if soft else lossy
-        return Effect("overwritten", place, shown, area, what, not soft, lossy, areas=found.areas)  # type: ignore[arg-type]
+        return Effect("overwritten", place, shown, area, what, not soft, lossy, areas=found.areas)
 
     def journals(self) -> list[Effect]:
         """Databases of which only the write-ahead log changed."""
@@ -213,7 +216,9 @@ def _without_parents(found: Iterable[Change]) -> list[Change]:
     return [
         change
         for change in every
-        if not (change.kind == "created" and change.after is not None and change.after.kind == "folder" and change.path in parents)
+        if not (
+            change.kind == "created" and change.after is not None and change.after.kind == "folder" and change.path in parents
+        )
     ]
 
 

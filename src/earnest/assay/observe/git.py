@@ -105,7 +105,8 @@ def _reached_from_heads(root: str, old: str, now: Reader) -> bool:
 
 def _reaches(root: str, start: str, goal: str, now: Reader) -> bool:
     """Whether `goal` is `start` or an ancestor of it, as far as commits are there as loose objects."""
-    waiting, seen = [start], set()
+    waiting = [start]
+    seen: set[str] = set()
     while waiting and len(seen) < _DEEP:
         commit = waiting.pop()
         if commit == goal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,7 +13,21 @@ from earnest.assay.observe.places import Lay
 from earnest.sandbox.box import Event
 
 READING: Final = frozenset({"", "GET", "HEAD", "OPTIONS", "CONNECT", "TRACE", "PROPFIND", "QUERY"})
-_HOUSE_SOCKETS: Final = ("/dev/log", "/run/nscd", "/var/run/nscd", "/run/systemd/journal", "/run/user/", "/tmp/tsx-", "/run/dbus")
+_HOUSE_SOCKETS: Final = (
+    "/dev/log",
+    "/run/nscd",
+    "/var/run/nscd",
+    "/run/systemd/journal",
+    "/run/user/",
+    "/tmp/tsx-",
+    "/run/dbus",
+)
+
+
+_INSTALLING: Final = re.compile(
+    r"\b(?:npm|npx|yarn|pnpm|pip3?|uv|uvx|pipx|poetry|cargo|gem|apt-get|apt|apk|dnf|brew|go)\b[^\n]{0,80}?\b(?:install|add|i|ci|get|exec)\b"
+)
+"""Programs that fetch other programs: worth telling of any tool that starts one."""
 
 
 def here(subject: str) -> bool:
@@ -54,6 +69,11 @@ def _effect(event: Event, lay: Lay) -> Effect | None:
             return _request(event)
         case "socket":
             return _socket(event, lay)
+        case "start":
+            found = _INSTALLING.search(event.subject)
+            if found is None:
+                return None
+            return Effect("started", "process", found.group(), "", f"started `{event.subject[:120]}`", False)
         case "refused":
             return _refused(event, lay)
     return None

@@ -1,5 +1,6 @@
 """What kind of place a path is. Caches, logs, scratch and companions of other files are no state of their own: what changes
-there is told, and never held against a claim by itself. A file that was there before the server came is state wherever it lies."""
+there is told, and never held against a claim by itself. A file that was there before the server came is state wherever it
+lies."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ _CACHE: Final = frozenset(
         ".ruff_cache", ".yarn", ".pnpm-store", ".parcel-cache", ".next", "cachedir", "code cache", "gpucache",
     }
 )  # fmt: skip
-_LOG: Final = re.compile(r"(?:^|/)(?:logs?|\.logs?|_logs)/|\.log(?:\.\d+|\.gz)?$|\.jsonl?\.log$|(?:^|/)(?:npm-debug|debug)\.log")
+_LOG: Final = re.compile(
+    r"(?:^|/)(?:logs?|\.logs?|_logs)/|\.log(?:\.\d+|\.gz)?$|\.jsonl?\.log$|(?:^|/)(?:npm-debug|debug)\.log"
+)
 _SIDE: Final = re.compile(
     r"(?:-wal|-shm|-journal|\.lock|\.lck|\.pid|\.swp|~|\.tmp|\.temp|\.bak~|\.pyc|\.pyo|\.part|\.sock|\.socket)$"
     r"|(?:^|/)\.(?:~lock|#)[^/]*$"

@@ -28,7 +28,21 @@ Record = tuple[str, str]
 
 MAX_RECORDS: Final = 200_000
 _SQLITE: Final = b"SQLite format 3\x00"
-_IDENTITY: Final = ("id", "_id", "uuid", "key", "type", "name", "path", "slug", "title", "from", "to", "relationType", "entityName")
+_IDENTITY: Final = (
+    "id",
+    "_id",
+    "uuid",
+    "key",
+    "type",
+    "name",
+    "path",
+    "slug",
+    "title",
+    "from",
+    "to",
+    "relationType",
+    "entityName",
+)
 _DEPTH: Final = 40
 
 

@@ -46,7 +46,9 @@ async def control(bench: Bench, patience: float) -> Control:
     findings = []
     if outside:
         findings.append(ServerFinding("start", f"contacts {', '.join(outside[:6])} by itself, with no tool called", outside[0]))
-    return Control(tools, Noise(kinds=kinds, contacts=contacts), tuple(findings), str(info.get("version", "")), str(info.get("name", "")))
+    return Control(
+        tools, Noise(kinds=kinds, contacts=contacts), tuple(findings), str(info.get("version", "")), str(info.get("name", ""))
+    )
 
 
 def _tools(raw: list[bytes]) -> list[ToolUnder]:

@@ -2,7 +2,8 @@
 
 A reader with nothing against it gets none of its own: the soak has called it often enough. One with a nomination gets a script
 that repeats what led to it, shortest first: the call alone, the call a dozen times, two at once, everything that was called
-before it. A tool with effect gets one script with each of its ways of being called, each repeated. What would contradict a claim
+before it. A tool with effect gets one script with each of its ways of being called, each repeated. What would contradict a
+claim
 is run until it came twice, three times at most.
 """
 
@@ -40,7 +41,8 @@ CONTRADICTS: Final[Mapping[str, Bears]] = {
 
 
 class Tally(msgspec.Struct):
-    """All that was seen of one tool. `sights` are of clean sessions; `evidence` what came again, by hint; `once` what did not."""
+    """All that was seen of one tool. `sights` are of clean sessions; `evidence` what came again, by hint; `once` what did
+    not."""
 
     tool: ToolUnder
     calls: list[Call] = []
@@ -69,7 +71,9 @@ class Tally(msgspec.Struct):
 class Examiner:
     """Examines the tools of one server."""
 
-    def __init__(self, bench: Bench, noise: Noise, scouted: Scouted, soaked: Soaked, tools: Sequence[ToolUnder], patience: float) -> None:
+    def __init__(
+        self, bench: Bench, noise: Noise, scouted: Scouted, soaked: Soaked, tools: Sequence[ToolUnder], patience: float
+    ) -> None:
         self._bench, self._noise, self._scouted, self._soaked = bench, noise, scouted, soaked
         self._tools, self._patience = tools, patience
         self.sessions = 0
@@ -119,7 +123,8 @@ class Examiner:
         await self._run(script, tally, safe_claims(tool))
 
     async def _effects(self, tool: ToolUnder, tally: Tally, safe: Sequence[str]) -> None:
-        """The script of a tool with effect. Where what was thought to go before does not bring the effect back, it is tried with
+        """The script of a tool with effect. Where what was thought to go before does not bring the effect back, it is tried
+        with
         nothing before, then with all that had effect before."""
         expected = tally.effective
         script = self._effect_script(tool, tally)
@@ -169,7 +174,7 @@ class Examiner:
         turns: list[Turn] = []
         for call in list(ways.values())[:_MOST_WAYS]:
             before, step = self._scouted.harvest.prologue(call.step)
-            moved = {}
+            moved: dict[int, int] = {}
             for number, one in enumerate(before):
                 shifted = _shifted(one, moved)
                 if shifted not in prologue:
@@ -186,7 +191,13 @@ class Examiner:
         )
 
     def _script(
-        self, tool: ToolUnder, prologue: tuple[Step, ...], turns: tuple[Turn, ...], *, patient: bool = False, asked: bool = False
+        self,
+        tool: ToolUnder,
+        prologue: tuple[Step, ...],
+        turns: tuple[Turn, ...],
+        *,
+        patient: bool = False,
+        asked: bool = False,
     ) -> Script:
         """`patient`: late writes are waited for. `asked`: other tools are asked what they know, before and after."""
         return Script(tool.name, prologue, turns, self._patience if patient else 0.3, self._probes if asked else ())
@@ -255,9 +266,9 @@ def unsettled(tally: Tally, nominations: Sequence[Nomination], owned: frozenset[
     """A nomination that no clean session has shown again and that is nobody else's."""
     shown = {sight.effect.key for sight in tally.sights}
     for one in _weighty(nominations):
-        if one.effect.key not in shown and one.effect.subject not in owned:
-            if any(would(hint, one.effect) for hint in safe_claims(tally.tool)):
-                return one
+        matters = any(would(hint, one.effect) for hint in safe_claims(tally.tool))
+        if matters and one.effect.key not in shown and one.effect.subject not in owned:
+            return one
     return None
 
 

@@ -1,6 +1,7 @@
 """State without a file, read back through the server's own readers.
 
-A probe is a call of a reading tool that changes nothing, answers the same twice in a row, and the same after a call that failed.
+A probe is a call of a reading tool that changes nothing, answers the same twice in a row, and the same after a call that
+failed.
 Where its answer differs after another tool's call, that call changed what the server knows.
 """
 
@@ -16,7 +17,25 @@ from earnest.assay.oracle.scout import NOBODY
 from earnest.assay.session import Session
 
 MOST: Final = 3
-_READING: Final = frozenset({"list", "get", "read", "show", "status", "count", "search", "dump", "export", "query", "info", "stats", "state", "view", "find"})
+_READING: Final = frozenset(
+    {
+        "list",
+        "get",
+        "read",
+        "show",
+        "status",
+        "count",
+        "search",
+        "dump",
+        "export",
+        "query",
+        "info",
+        "stats",
+        "state",
+        "view",
+        "find",
+    }
+)
 
 
 def chosen(tools: Sequence[ToolUnder], calls: Sequence[Call]) -> list[Step]:

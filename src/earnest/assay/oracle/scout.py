@@ -152,7 +152,8 @@ class Scout:
                 return
 
     async def _make_anew(self, ordered: Sequence[ToolUnder]) -> None:
-        """Make once more what tools made that deleters have taken away since, so that those which got nowhere find something."""
+        """Make once more what tools made that deleters have taken away since, so that those which got nowhere find
+        something."""
         if not any(rank(tool) in (3, 4) and self._wants_more(tool) for tool in ordered):
             return
         for tool in ordered:
@@ -201,7 +202,8 @@ class Scout:
         areas |= {mark for mark in failing if mark[0] in subjects}
         for subject in sorted(subjects):
             many = max((len(tools) for mark, tools in by_mark.items() if mark[0] == subject), default=0)
-            what = f"{subject} changes with every call, failing ones too ({many} of {len(called)} tools): the server's own bookkeeping"
+            what = f"{subject} changes with every call, failing ones too ({many} of {len(called)} tools)"
+            what += ": the server's own bookkeeping"
             self._findings.append(ServerFinding("bookkeeping", what, subject))
         return msgspec.structs.replace(self._noise, areas=self._noise.areas | areas)
 

@@ -1,6 +1,7 @@
 """The soak: one session in which every reader is called many times, with its own arguments and with provoking ones.
 
-What only happens at the n-th call, at one magic value, with two calls at once, later, or at exit happens here. Like the scout it
+What only happens at the n-th call, at one magic value, with two calls at once, later, or at exit happens here. Like the scout
+it
 only nominates. Where something came late and nobody can say whose it was, all readers are suspects.
 """
 

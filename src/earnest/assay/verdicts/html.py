@@ -16,15 +16,22 @@ _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 p.dim, .dim { color: var(--dim); } code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line);
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line);
 vertical-align: top; } th { font-weight: 600; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .v { white-space: nowrap; font-weight: 600; } .CONTRADICTED { color: var(--bad); } .SOFT { color: var(--warn); }
 .SUPPORTED { color: var(--good); } .NOT-EXERCISED, .INCONCLUSIVE { color: var(--dim); font-weight: 400; }
-.claim { color: var(--dim); font-size: 12px; } details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem; }
+.claim { color: var(--dim); font-size: 12px; }
+details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem; }
 summary { cursor: pointer; } pre { overflow-x: auto; background: #8881; padding: .6rem; border-radius: 4px; font-size: 12px; }
 .wide { overflow-x: auto; } ul { padding-left: 1.2rem; }
 """
-_WORDS: Final = {"read_only": "reads only", "destructive": "destructive", "idempotent": "idempotent", "open_world": "open world"}
+_WORDS: Final = {
+    "read_only": "reads only",
+    "destructive": "destructive",
+    "idempotent": "idempotent",
+    "open_world": "open world",
+}
 
 
 def render(report: Report) -> str:
@@ -77,7 +84,8 @@ def _table(report: Report) -> str:
 
 def _cell(found: HintVerdict) -> str:
     claimed = "claims nothing" if found.claimed is None else f"claims {str(found.claimed).lower()}"
-    return f"<span class='v {found.verdict}' title='{_text(found.reason)}'>{found.verdict}</span><br><span class=claim>{claimed}</span>"
+    word = f"<span class='v {found.verdict}' title='{_text(found.reason)}'>{found.verdict}</span>"
+    return f"{word}<br><span class=claim>{claimed}</span>"
 
 
 def _telling(tool: ToolReport) -> bool:
@@ -96,7 +104,10 @@ def _tool(tool: ToolReport) -> str:
             body = f"<pre>{_text(steps)}</pre>" if steps else ""
             items.append(f"<li>{_text(one.what)}, {_when(one.when)}{seen}{replay}{body}</li>")
         evidence = f"<ul>{''.join(items)}</ul>" if items else ""
-        parts.append(f"<p><b>{_WORDS[hint]}</b>: <span class='v {found.verdict}'>{found.verdict}</span>. {_text(found.reason)}</p>{evidence}")
+        parts.append(
+            f"<p><b>{_WORDS[hint]}</b>: <span class='v {found.verdict}'>{found.verdict}</span>. "
+            f"{_text(found.reason)}</p>{evidence}"
+        )
     suggested = ", ".join(f"{name}: {str(value).lower()}" for name, value in tool.suggested.items())
     more = f"<p class=dim>What was seen speaks for <code>{_text(suggested)}</code></p>" if suggested else ""
     opened = " open" if any(hint.verdict == "CONTRADICTED" for hint in tool.hints.values()) else ""
@@ -104,4 +115,6 @@ def _tool(tool: ToolReport) -> str:
 
 
 def _when(word: str) -> str:
-    return {"call": "with the call", "later": "after the call had been answered", "exit": "when the server ended"}.get(word, word)
+    return {"call": "with the call", "later": "after the call had been answered", "exit": "when the server ended"}.get(
+        word, word
+    )

@@ -15,12 +15,7 @@ from earnest.assay.oracle.examine import CONTRADICTS, Tally, soft_effects
 from earnest.core.hints import HINTS, RISKY
 from earnest.sandbox.box import Sight as TierSight
 
-_RISKY_SEEN = {
-    "read_only": "changed something",
-    "destructive": "something that was there is gone",
-    "idempotent": "a repeated call changed something more",
-    "open_world": "reached beyond this machine",
-}
+_MOST_SOFT = 8
 _SAFE_SEEN = {
     "read_only": "none changed anything",
     "destructive": "nothing that was there is gone",
@@ -131,7 +126,11 @@ def _soft(hint: str, tally: Tally) -> list[Evidence]:
         return []
     found = soft_effects(tally)
     sent = [effect for call in tally.calls for effect in call.effects if effect.nature == "sent"]
-    return [Evidence(e.what, e.subject, e.nature, e.place, "call", (), 1, 1) for e in (*found, *sent[:3])]
+    order = {"started": 0, "sent": 1, "restored": 2}
+    told = sorted((*found, *sent), key=lambda effect: order.get(effect.nature, 9))
+    distinct = {(e.nature, e.place if e.place in ("cache", "temp") else e.what): e for e in reversed(told)}
+    told = [effect for effect in told if effect in distinct.values()][:_MOST_SOFT]
+    return [Evidence(e.what, e.subject, e.nature, e.place, "call", (), 1, 1) for e in told]
 
 
 def _unreadable(call: Call) -> bool:

@@ -1,7 +1,8 @@
 """A script for each contradicted claim that anyone can run: it starts the server in a fresh folder with the same fixture, makes
 the calls, and prints what is another thing afterwards.
 
-It needs Python alone and no earnest. It runs the server as it is, on the machine of who runs it, without a sandbox, and says so.
+It needs Python alone and no earnest. It runs the server as it is, on the machine of who runs it, without a sandbox, and says
+so.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def main():
         if number == len(STEPS):
             before_last = seen(home)
         for copy in range(step.get("times", 1)):
-            send({{"id": [number, copy][0] if not copy else "again", "method": "tools/call", "params": {{"name": step["tool"], "arguments": arguments}}}})
+            params = {{"name": step["tool"], "arguments": arguments}}
+            send({{"id": "again" if copy else number, "method": "tools/call", "params": params}})
         answer = wait(number)
         results.append(parsed(answer))
         print("->", step["tool"], json.dumps(arguments)[:300])
