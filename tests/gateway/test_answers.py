@@ -84,7 +84,7 @@ async def test_a_call_that_is_cancelled_while_its_answer_waits_sends_nothing(
         await b.pending()
         client.cancel(call.id)
         await until(lambda: call.done)
-        await b.approve()
+        assert [row["state"] for row in await b.op("approvals", all=True)] == ["withdrawn"]
         await settle()
         assert not s.calls and not b.app.gateway.relays
 

@@ -91,3 +91,21 @@ async def test_the_level_of_a_legacy_client_goes_with_its_calls_and_lines_come_b
     metas = [message["params"]["_meta"] for message in record.messages("tools/call")]
     assert [meta.get("io.modelcontextprotocol/logLevel") for meta in metas] == [None, "info"]
     assert (await client.notification("notifications/message"))["params"]["data"] == "a line"
+
+
+URL = {"method": "elicitation/create", "params": {"mode": "url", "message": "Look", "url": "https://example.org"}}
+
+
+async def test_a_page_to_open_gets_the_id_that_the_older_era_wants(rig):
+    client, record, _ = await rig(needs({"page": URL}), capabilities={"elicitation": {"url": {}}})
+    client.answers["elicitation/create"] = {"action": "accept"}
+    await client.call("ask")
+    (asked,) = client.requests
+    assert asked["params"].pop("elicitationId") and asked["params"] == URL["params"]
+    assert record.messages("tools/call")[1]["params"]["inputResponses"] == {"page": {"action": "accept"}}
+
+
+async def test_a_client_that_opens_no_pages_is_not_asked_to(rig):
+    client, record, _ = await rig(needs({"page": URL}), capabilities={"elicitation": {}})
+    assert (await client.call("ask"))["result"]["isError"]
+    assert client.requests == [] and len(record.messages("tools/call")) == 1

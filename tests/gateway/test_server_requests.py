@@ -177,3 +177,22 @@ async def test_a_second_answer_to_one_question_is_dropped(tmp_path: Path, monkey
         assert len(s.responses) == 1 and isinstance(s.responses[0][1], Reply)
         s.calls[0].text()
         await call.over()
+
+
+async def test_an_answer_whose_call_ends_while_a_person_is_asked_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took: list[bool] = []
+    s = asking("elicitation/create", took)
+    async with bench(tmp_path, monkeypatch, s, text=QUIET, trust=TRUSTED) as b:
+        client = await b.client(capabilities=ALL)
+        call = client.call("read")
+        request = await call.asked()
+        b.app.conversations.raise_(client.session.client.key, PRIVATE | UNTRUSTED, Cause("r", "x", "y"))
+        client.reply(request, {"action": "accept", "content": {"secret": 1}})
+        await b.pending()
+        s.calls[0].text()
+        assert await call.said() == "done"
+        assert [row["state"] for row in await b.op("approvals", all=True)] == ["withdrawn"]
+        await settle()
+        assert "secret" not in str(s.responses) and not b.app.gateway.server_requests.answering

@@ -26,7 +26,7 @@ from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
 from earnest.pdp.facts import Judgement, Question
-from earnest.protocol import asking, bridge, calls, envelope, eras, headers, outcomes
+from earnest.protocol import asking, bridge, calls, envelope, eras, headers, labels, outcomes
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.labels import Facts
 from earnest.protocol.methods import Method
@@ -260,12 +260,6 @@ class Relay:
         judgement = self.judgement
         assert judgement is not None
         self.gateway.records.decided(judgement, "allow")
-        self.admit()
-
-    def admit(self) -> None:
-        """The decision is on record."""
-        judgement = self.judgement
-        assert judgement is not None
         try:
             self.gateway.engine.admit(judgement)
         except EarnestError as error:
@@ -394,6 +388,10 @@ class Relay:
         elif self.method.name == "tasks/list" and self.served is not None:
             result = self.gateway.tasks.listed(self.session, self.served, result)
         word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type
+        if outcome.result_type != "input_required":
+            members = outcome.members if result is reply.result else canonical.members(result)
+            said = judgement.result_labels
+            result = labels.written(result, members, said, annotations=labels.DECLARED in self.session.capabilities)
         return envelope.result(self.request_id, result), word, 200
 
     def again(self, given: bytes, state: bytes) -> None:
@@ -478,6 +476,8 @@ class Relay:
     def _end(self, outcome: str, detail: str, result: bytes) -> None:
         self.done = True
         self.state = "done"
+        if self.gateway.server_requests.answering:
+            self.gateway.server_requests.over(self)
         self.gateway.leave(self)
         if self.judgement is not None and self.judgement.id:
             self.gateway.records.finished(self.judgement, outcome, detail, result)

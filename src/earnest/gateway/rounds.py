@@ -7,12 +7,14 @@ before it is handed over. When all are there, the same call is sent on with them
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.gateway.answers import Gathering
+from earnest.gateway.server_requests import able
 from earnest.protocol import calls, methods
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
@@ -56,10 +58,22 @@ def _read(call: Relay, raw: bytes) -> dict[str, tuple[Method, bytes]] | None:
     for key, one in (canonical.members(raw) if raw else {}).items():
         seen = canonical.members(one)
         row = methods.answer(calls.text(seen, "method"))
-        if row is None or not call.session.declared(row.name):
+        params = seen.get("params", b"")
+        if row is None or not call.session.declared(row.name) or not able(call.session.capabilities, row.name, params):
             return None
-        wanted[key] = (row, seen.get("params", b""))
+        wanted[key] = (row, _for_legacy(params, call.session.version))
     return wanted if len(wanted) <= MOST_QUESTIONS else None
+
+
+def _for_legacy(params: bytes, version: str) -> bytes:
+    """The params of a question as a legacy revision has them: where a page is to be opened with an id, which 2025-11-25 wants
+    and 2026-07-28 does not have."""
+    if version != "2025-11-25" or b'"url"' not in params:
+        return params
+    seen = canonical.members(params)
+    if seen.get("mode") != b'"url"' or "elicitationId" in seen:
+        return params
+    return canonical.build({**seen, "elicitationId": calls.string(secrets.token_hex(16))})
 
 
 class Round(Gathering):

@@ -26,6 +26,20 @@ _CLAIMS = RawHints(read_only=True)
 """An answer changes nothing by itself; what it gives away is the facets' matter."""
 
 
+def able(capabilities: bytes, method: str, params: bytes) -> bool:
+    """Whether a client said that it can do what this very question needs: also a page to open, and tools in sampling."""
+    try:
+        declared = members(capabilities)
+        wanted = members(params or b"{}")
+        if method == "elicitation/create" and wanted.get("mode") == b'"url"':
+            return "url" in members(declared["elicitation"])
+        if method == "sampling/createMessage" and ("tools" in wanted or "toolChoice" in wanted):
+            return "tools" in members(declared["sampling"])
+    except (EarnestError, KeyError):
+        return False
+    return True
+
+
 def plain_no(result: bytes) -> bytes | None:
     """An elicitation's answer that says no and nothing else: no data that anybody chose, so there is nothing to judge."""
     try:
@@ -39,7 +53,7 @@ def plain_no(result: bytes) -> bytes | None:
 class AnswerRelay(Relay):
     """The client's answer to a server's question, on the way to the server."""
 
-    __slots__ = ("answer_to", "reply_raw")
+    __slots__ = ("answer_to", "call", "reply_raw")
 
     def __init__(
         self, gateway: Gateway, session: Session, call: Relay, row: Method, message: Message, answer_to: bytes
@@ -47,6 +61,7 @@ class AnswerRelay(Relay):
         meta = {name: raw for name, raw in call.meta.items() if name == CONVERSATION_META}
         kept = b"answer %b" % answer_to
         super().__init__(gateway, session, Message("request", b"", row.name), row, call.outlet, None, kept, {}, meta)
+        self.call = call
         self.answer_to = answer_to
         self.reply_raw = message.result
         self.served = call.served
@@ -62,6 +77,7 @@ class AnswerRelay(Relay):
         assert self.served is not None
         self.tool = self.served.server.method(f"answer to {self.method.name}", _CLAIMS)
         self.session.relays[self.kept] = self
+        self.gateway.server_requests.answering.setdefault(self.call, []).append(self)
         self.judge(link)
 
     def release(self) -> None:
@@ -86,6 +102,7 @@ class AnswerRelay(Relay):
 
     def _end(self, outcome: str, detail: str, result: bytes) -> None:
         self.session.relays.pop(self.kept, None)
+        self.gateway.server_requests.answered(self)
         super()._end(outcome, detail, result)
 
     def refuse(self, outcome: str, result: bytes, text: str, detail: str = "") -> None:
@@ -100,6 +117,19 @@ class ServerRequests:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.answering: dict[Relay, list[AnswerRelay]] = {}
+        """Answers that are judged or wait for a person, by the call that they belong to."""
+
+    def answered(self, answer: AnswerRelay) -> None:
+        """An answer has gone, or will not go."""
+        left = [one for one in self.answering.pop(answer.call, ()) if one is not answer]
+        if left:
+            self.answering[answer.call] = left
+
+    def over(self, call: Relay) -> None:
+        """A call is over: what would have been answered inside it goes nowhere, and no person is asked about it."""
+        for answer in self.answering.pop(call, ()):
+            answer.cancel("the call is over")
 
     def forward(self, session: Session, call: Relay, message: Message, row: Method) -> None:
         """Ask the client; the answer comes back judged."""

@@ -23,7 +23,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.gateway import lists
-from earnest.gateway.server_requests import AnswerRelay, plain_no
+from earnest.gateway.server_requests import AnswerRelay, able, plain_no
 from earnest.protocol import asking, calls, envelope, headers
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
@@ -125,7 +125,7 @@ class Suspended:
 
     def ask(self, call: Relay, message: Message, row: Method) -> bool:
         """Take a request of a legacy server inside a modern client's call; False where it cannot be put to this client."""
-        if not call.method.may_ask or not _declared(call.session.capabilities, message):
+        if not call.method.may_ask or not able(call.session.capabilities, message.method, message.params):
             return False
         held = self._by_call.get(call)
         if held is None:
@@ -290,20 +290,6 @@ class _Answer(AnswerRelay):
 def _fits(held: _Held, session: Session, method: Method, params: Mapping[str, bytes], meta: Mapping[str, bytes]) -> bool:
     """Whether a request is of the same caller, conversation, method and params as a call that is held."""
     return held.call.session is session and held.key == session.key_for(meta) and held.digest == _digest(method, params)
-
-
-def _declared(capabilities: bytes, message: Message) -> bool:
-    """Whether the client said that it can do what this very request needs."""
-    try:
-        able = canonical.members(capabilities)
-        wanted = canonical.members(message.params or b"{}")
-        if message.method == "elicitation/create" and wanted.get("mode") == b'"url"':
-            return "url" in canonical.members(able["elicitation"])
-        if message.method == "sampling/createMessage" and ("tools" in wanted or "toolChoice" in wanted):
-            return "tools" in canonical.members(able["sampling"])
-    except (EarnestError, KeyError):
-        return False
-    return True
 
 
 def _for_modern(params: bytes) -> bytes:
