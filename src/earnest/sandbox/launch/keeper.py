@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -94,12 +93,12 @@ class Keeper:
                     self._kill()
                     # Whoever would take the folder away may have gone with our parent.
                     if poll_hung_up(self._control):
-                        shutil.rmtree(self._plan["state"], ignore_errors=True)
+                        _remove(self._plan["state"])
                     os._exit(FAILED)
                 else:
                     self._kill()
                     if not os.path.exists(f"{self._plan['state']}/closing"):
-                        shutil.rmtree(self._plan["state"], ignore_errors=True)
+                        _remove(self._plan["state"])
                     os._exit(FAILED)
 
     def _forward(self, number: int, frame: object) -> None:
@@ -131,6 +130,12 @@ class Keeper:
                 signal.signal(-plain, signal.SIG_DFL)
             os.kill(os.getpid(), -plain)
         os._exit(max(plain, 0) if plain >= 0 else 128 - plain)
+
+
+def _remove(folder: str) -> None:
+    import shutil  # slow to import, and rarely needed
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def poll_hung_up(line: socket.socket) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import kernel
@@ -103,9 +102,8 @@ class Layers:
         layer = self._holder(path)
         if layer.access != "copy" and path != layer.target and self._standing(layer, path) is None:
             raise FileNotFoundError(2, f"{path}: there is no such place in {layer.target}, which the box does not change")
-        rest = PurePosixPath(os.path.relpath(path, layer.target))
         folder = layer.target
-        for part in rest.parts[:-1]:
+        for part in os.path.relpath(path, layer.target).split("/")[:-1]:
             folder = os.path.join(folder, part)
             self._made_folder(layer, folder, None)
         return layer, self._place(layer, path)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import ipaddress
 import os
 import socket
 import stat
@@ -180,8 +179,9 @@ def address_of(raw: bytes) -> tuple[str, int]:
     if family == socket.AF_INET and len(raw) >= 8:
         return socket.inet_ntop(socket.AF_INET, raw[4:8]), int.from_bytes(raw[2:4], "big")
     if family == socket.AF_INET6 and len(raw) >= 24:
-        address = ipaddress.IPv6Address(raw[8:24])
-        return str(address.ipv4_mapped or address), int.from_bytes(raw[2:4], "big")
+        mapped = raw[8:20] == bytes(10) + b"\xff\xff"
+        host = socket.inet_ntop(socket.AF_INET, raw[20:24]) if mapped else socket.inet_ntop(socket.AF_INET6, raw[8:24])
+        return host, int.from_bytes(raw[2:4], "big")
     return "", 0
 
 
