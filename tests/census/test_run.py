@@ -117,6 +117,16 @@ def test_a_broken_record_is_made_anew(scripted_spec, tmp_path):
     assert told.begun == ["one"] and names(out) == ["one"]
 
 
+def test_a_server_whose_box_could_not_be_made_is_asked_again(scripted_spec, tmp_path):
+    spec, out = scripted_spec("one", {"tools": [tool()]}), tmp_path / "out"
+    said = "echo 'earnest: the box could not be made: no room' >&2; exit 125"
+    broken = msgspec.structs.replace(spec, program="/bin/sh", args=("-c", said))
+    _, told = go(Listing((broken,)), out, Local(1))
+    assert told.finished[0].failure.step == "contain"
+    _, told = go(Listing((broken,)), out, Local(1))
+    assert told.begun == ["one"], "this machine failed, not the server"
+
+
 def test_an_interrupt_ends_what_is_under_way(scripted_spec, tmp_path):
     listing = Listing((scripted_spec("hangs", {"methods": {"initialize": {"never": True}}, "era": "legacy"}),))
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Raw
 
-from earnest.census.record import Failure, Leg
+from earnest.census.record import Failure, Leg, Step
 from earnest.core.errors import EarnestError
 from earnest.core.scrub import Scrubber
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply
@@ -23,6 +23,8 @@ Era = Literal["legacy", "modern"]
 MAX_PAGES: Final = 200
 MAX_BYTES: Final = 32 << 20
 """Of all pages of one list."""
+_NO_BOX: Final = "earnest: the box could not be made"
+"""What a box says that could not be made: no failure of the server."""
 _WORDS: Final = 12
 _WORD: Final = 400
 
@@ -110,7 +112,8 @@ async def _leg(link: StdioLink | HttpLink, era: Era, timeouts: Timeouts, words: 
                 pages = await _pages(link, timeouts.page_s)
             listed = round(time.monotonic() - begun, 3)
     except EarnestError as error:
-        failure = Failure("start" if error.code in ("E1201", "E1202", "E1203") else step, error.code, _short(scrub(error.told)))
+        at: Step = "contain" if _NO_BOX in error.told else "start" if error.code in ("E1201", "E1202", "E1203") else step
+        failure = Failure(at, error.code, _short(scrub(error.told)))
     except TimeoutError:
         failure = Failure(step, "E1206", f"not done within {timeouts.leg_s:g} s")
     finally:

@@ -166,6 +166,8 @@ def _done(folder: Path, spec: Spec, retry_failed: bool) -> bool:
         there = keeping.load(path)
     except EarnestError:
         return False
+    if any(leg.failure is not None and leg.failure.step == "contain" for leg in there.legs):
+        return False  # this machine failed, not the server
     return there.spec == spec.digest and not (retry_failed and there.failure is not None)
 
 
