@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp import types
 
-from real.rig import WAYS, bare, text, way_in, wire
+from real.rig import ERAS, WAYS, bare, text, way_in, wire
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
 
@@ -146,7 +146,7 @@ async def test_log_messages_pass_at_the_level_the_client_set(rig, server):
     assert [decision for _, decision, _ in await rig.decided()] == ["allow"]
 
 
-@pytest.mark.parametrize("way", ["stdio legacy", "http legacy"])
+@pytest.mark.parametrize("way", ["stdio legacy", "http legacy", "stdio modern", "http modern"])
 async def test_a_servers_questions_reach_the_client_inside_the_call(rig, server, way):
     asked = []
 
@@ -186,13 +186,15 @@ async def test_a_servers_questions_reach_the_client_inside_the_call(rig, server,
     ]
 
 
-async def test_a_modern_clients_abilities_are_not_promised_to_a_server_that_could_not_use_them(rig, server):
+async def test_a_client_is_offered_what_it_can_answer_in_either_era(rig, server):
     async def elicit(context, params):
-        raise AssertionError("nobody can ask across the eras")
+        raise AssertionError("nobody asks")
 
-    async with rig.stdio("everything", mode="2026-07-28", elicitation_callback=elicit) as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
-    assert "echo" in names and "trigger-elicitation-request" not in names
+    for mode in ERAS:
+        for able in ({}, {"elicitation_callback": elicit}):
+            async with rig.stdio("everything", mode=mode, **able) as client:
+                names = {tool.name for tool in (await client.list_tools()).tools}
+            assert "echo" in names and ("trigger-elicitation-request" in names) is bool(able)
 
 
 async def test_what_was_declined_is_declined_to_the_server(rig, server):
