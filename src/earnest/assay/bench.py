@@ -53,7 +53,7 @@ class Ground(msgspec.Struct, frozen=True):
 
 @contextmanager
 def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
-    """A folder with all that is needed, taken away at the end. Raises E1201, E1903."""
+    """A folder with all that is needed, taken away at the end. Raises E1201, E1953."""
     refuse_runner(wish.argv)
     # Not called after us: what runs in a box need not know by whom. Short, since socket paths are.
     root = os.path.realpath(tempfile.mkdtemp(prefix="u"))

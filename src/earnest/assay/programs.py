@@ -236,11 +236,11 @@ def wanted_settings(words: str, present: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_runner(argv: Sequence[str]) -> None:
-    """Raises E1903 for commands that fetch what they run: inside a box there is nothing to fetch from."""
+    """Raises E1953 for commands that fetch what they run: inside a box there is nothing to fetch from."""
     name = os.path.basename(argv[0])
     if name in ("docker", "podman"):
         raise EarnestError(
-            "E1903",
+            "E1953",
             f"{name} starts its containers outside of any sandbox of ours, so what the server does there cannot be seen",
             "Install the server itself and give its own command.",
         )

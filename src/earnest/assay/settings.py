@@ -57,14 +57,14 @@ class AssaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: str) -> AssaySettings:
-    """Read a file. Raises E1905 for one that cannot be used, naming the place."""
+    """Read a file. Raises E1955 for one that cannot be used, naming the place."""
     try:
         with open(path, "rb") as file:
             return msgspec.convert(tomllib.load(file), AssaySettings)
     except OSError as error:
-        raise EarnestError("E1905", f"{path}: {error.strerror or error}", "`earnest assay init` writes such a file.") from None
+        raise EarnestError("E1955", f"{path}: {error.strerror or error}", "`earnest assay init` writes such a file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise EarnestError("E1905", f"{path}: {error}", "docs/assay.md shows what it may hold.") from None
+        raise EarnestError("E1955", f"{path}: {error}", "docs/assay.md shows what it may hold.") from None
 
 
 def _filled(value: Any, fixture: Fixture) -> Any:

@@ -26,7 +26,7 @@ _LARGEST: Final = 50 << 20
 
 
 def answers(stubs: Sequence[Stub], cassettes: Sequence[str], openapi: Sequence[str], folder: str) -> tuple[Answer, ...]:
-    """All answers, a person's own first. Files are looked for from `folder`. Raises E1905, E1906."""
+    """All answers, a person's own first. Files are looked for from `folder`. Raises E1955, E1956."""
     found = [_of_stub(stub, folder) for stub in stubs]
     for path in cassettes:
         found += _recorded(_json(os.path.join(folder, path)), path)
@@ -46,20 +46,20 @@ def _of_stub(stub: Stub, folder: str) -> Answer:
             with open(os.path.join(folder, stub.file), "rb") as file:
                 body = file.read()
         except OSError as error:
-            raise EarnestError("E1905", f"stub for {stub.host}: {stub.file}: {error.strerror or error}") from None
+            raise EarnestError("E1955", f"stub for {stub.host}: {stub.file}: {error.strerror or error}") from None
     return Answer(stub.host, stub.path, stub.method.upper(), stub.status, tuple(headers.items()), body)
 
 
 def _json(path: str) -> Any:
     try:
         if os.path.getsize(path) > _LARGEST:
-            raise EarnestError("E1906", f"{path} has more than {_LARGEST >> 20} MiB")
+            raise EarnestError("E1956", f"{path} has more than {_LARGEST >> 20} MiB")
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read())
     except OSError as error:
-        raise EarnestError("E1906", f"{path}: {error.strerror or error}", "Give the path of a JSON file.") from None
+        raise EarnestError("E1956", f"{path}: {error.strerror or error}", "Give the path of a JSON file.") from None
     except msgspec.MsgspecError as error:
-        raise EarnestError("E1906", f"{path} is no JSON: {error}", "Convert a YAML document to JSON first.") from None
+        raise EarnestError("E1956", f"{path} is no JSON: {error}", "Convert a YAML document to JSON first.") from None
 
 
 def _recorded(value: Any, path: str) -> Iterator[Answer]:
@@ -74,7 +74,7 @@ def _recorded(value: Any, path: str) -> Iterator[Answer]:
         return
     interactions = value.get("interactions") if isinstance(value, dict) else None
     if not isinstance(interactions, list):
-        raise EarnestError("E1906", f"{path} is neither a HAR file nor a VCR cassette", "Record with either, as JSON.")
+        raise EarnestError("E1956", f"{path} is neither a HAR file nor a VCR cassette", "Record with either, as JSON.")
     for one in interactions:
         request, response = one["request"], one["response"]
         status = response["status"]["code"] if isinstance(response["status"], dict) else response["status"]
@@ -93,7 +93,7 @@ def _answer(method: str, url: str, status: int, kind: str | None, body: bytes) -
 
 def _described(value: Any, path: str) -> Iterator[Answer]:
     if not isinstance(value, dict) or not isinstance(value.get("paths"), dict):
-        raise EarnestError("E1906", f"{path} is no OpenAPI document: it has no `paths`", "Give an OpenAPI 3 document as JSON.")
+        raise EarnestError("E1956", f"{path} is no OpenAPI document: it has no `paths`", "Give an OpenAPI 3 document as JSON.")
     servers = [str(server.get("url", "")) for server in value.get("servers") or () if isinstance(server, dict)]
     places = [(urlsplit(url).hostname or "**", urlsplit(url).path.rstrip("/")) for url in servers] or [("**", "")]
     for route, operations in value["paths"].items():

@@ -185,7 +185,7 @@ def _wish(
     name, launch, _ = launch_of_target(words, behind, config)
     if launch.url:
         raise EarnestError(
-            "E1902",
+            "E1952",
             f"{name} is at an address, and what a remote server does cannot be seen from here",
             "Give the command that starts it: earnest assay --url http://127.0.0.1:PORT/mcp -- COMMAND …",
         )

@@ -34,7 +34,7 @@ class Evidencing(Looking):
         artefact, start = app.world.catalogs.start(server)
         if supporting and (not artefact or artefact != request.get("artefact")):
             raise EarnestError(
-                "E1908",
+                "E1958",
                 f"what was assayed is not what {server.name} starts now, or it cannot be known what that is",
                 "Assay it again; servers at an address, and programs whose package is not installed, get no support.",
             )

@@ -30,7 +30,7 @@ class Control(msgspec.Struct, frozen=True):
 
 
 async def control(bench: Bench, patience: float) -> Control:
-    """Start the server, wait, end it. Raises E12xx where it does not start, E1904 where it has no tools."""
+    """Start the server, wait, end it. Raises E12xx where it does not start, E1954 where it has no tools."""
     async with Session(bench) as session:
         tools = tuple(_tools(await session.listed()))
         info = session.info
@@ -39,7 +39,7 @@ async def control(bench: Bench, patience: float) -> Control:
         await session.end()
         changed, events = session.since_start()
     if not tools:
-        raise EarnestError("E1904", f"{bench.name} lists no tools, so there is nothing to assay", exit_code=3)
+        raise EarnestError("E1954", f"{bench.name} lists no tools, so there is nothing to assay", exit_code=3)
     contacts = frozenset(event.subject for event in events if event.doing in ("name", "connect", "datagram", "request"))
     kinds = frozenset((masked_path(change.path), change.kind) for change in changed)
     outside = sorted(name for name in contacts if not here(name))
