@@ -190,3 +190,19 @@ def test_a_scheduler_that_is_not_there_is_told():
     with pytest.raises(EarnestError, match="moon") as caught:
         schedule("moon", 1)
     assert caught.value.code == "E1018"
+
+
+def test_workers_elsewhere_are_reached_by_address_and_use_their_own_disk(scripted_spec, tmp_path):
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        address = cluster.scheduler_address
+        with schedule("dask", 1, address) as workers:
+            listing = Listing((scripted_spec("far", {"tools": [tool()]}),))
+            summary = run(listing, tmp_path / "out", workers, FAST, Told(), jobs=1, every_s=0.0)
+            assert summary.answered == 1 and not workers.here and not (tmp_path / "out" / "work").exists()
+    with pytest.raises(EarnestError, match=r"tcp://127\.0\.0\.1:1") as caught:
+        Dask(1, "tcp://127.0.0.1:1", patience_s=0.2)
+    assert caught.value.code == "E1914"

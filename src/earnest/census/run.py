@@ -80,7 +80,7 @@ def run(
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         for left in folder.glob(".*"):
             left.unlink()
-        if not settings.work:
+        if not settings.work and schedule.here:
             settings = msgspec.structs.replace(settings, work=str(work))
         count = 0
         for recording in listing.recordings:

@@ -28,6 +28,8 @@ class Schedule(AbstractContextManager["Schedule"]):
     """Takes tasks until it is closed. `interrupt` ends what is under way."""
 
     executor: Executor
+    here = True
+    """Whether its tasks see the disk of this machine."""
 
     def submit(self, spec: Spec, settings: Settings) -> Future[Record]:
         """Begin one task."""
@@ -82,13 +84,14 @@ class Local(Schedule):
 class Dask(Schedule):
     """Workers of a Dask cluster: the one at `address`, or one of `jobs` processes on this machine."""
 
-    def __init__(self, jobs: int, address: str = "") -> None:
+    def __init__(self, jobs: int, address: str = "", patience_s: float = 30.0) -> None:
         """Raises E1914 where Dask is not installed or its scheduler is not reached."""
         try:
             distributed: Any = import_module("distributed")  # untyped
         except ImportError:
             raise EarnestError("E1914", "Dask is not installed", "pip install 'earnest[census]'") from None
         self._cluster: Any = None
+        self.here = not address
         try:
             if not address:
                 self._cluster = distributed.LocalCluster(
@@ -99,7 +102,7 @@ class Dask(Schedule):
                     host="127.0.0.1",
                     silence_logs=logging.CRITICAL,
                 )
-            self.client: Any = distributed.Client(address or self._cluster, timeout=30)
+            self.client: Any = distributed.Client(address or self._cluster, timeout=patience_s)
         except (OSError, TimeoutError, ValueError) as error:
             told = f"the Dask scheduler {address or 'here'} is not reached: {error}"
             raise EarnestError("E1914", told, exit_code=3) from None
