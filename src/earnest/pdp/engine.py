@@ -168,10 +168,11 @@ class Engine:
         ]
         return calls, [*self.conversations.own_grounds(question.key), *values], bits
 
-    def recur(self, key: Key, bits: int, times: int) -> bool:
-        """So many more calls were allowed at a key on the same grounds. Whether the labels they set are kept already."""
-        self.conversations.touch(key)
-        return not bits or self.conversations.count(key, bits, times)
+    def recur(self, key: Key, bits: int, times: int) -> None:
+        """So many more calls were allowed at a key on the same grounds."""
+        if key in self.conversations:
+            self.conversations.touch(key)
+            self.conversations.count(key, bits, times)
 
     def admit(self, judgement: Judgement) -> None:
         """Keep the labels that this call's own sources set, before it goes out. Raises E14xx if they cannot be kept."""
@@ -197,9 +198,10 @@ class Engine:
         if self.flows.listens and self.flows.observed(judgement, raw, untrusted=bool(bits & UNTRUSTED)):
             bits |= UNTRUSTED
         judgement.labels_after |= bits
+        judgement.result_labels = bits | _sources(judgement.profile)
         # What the call's own sources set was kept before it went out; where the conversation ended meanwhile, what arrives now
         # belongs to the one that goes on. Labels that only other keys carry are not this key's.
-        missing = (bits | _sources(judgement.profile)) & ~self.conversations.own(judgement.question.key)
+        missing = judgement.result_labels & ~self.conversations.own(judgement.question.key)
         if missing:
             self._raise(judgement, judgement.question, missing)
 

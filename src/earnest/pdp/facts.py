@@ -59,3 +59,5 @@ class Judgement(msgspec.Struct):
     approval: str = ""
     endorsement: str = ""
     labels_after: int = 0
+    result_labels: int = 0
+    """What the answer itself was taken for, once it came."""

@@ -13,10 +13,15 @@ the worst is assumed.
 | `_meta["io.modelcontextprotocol/action-metadata"]`, also in `annotations` | `returnMetadata` {`source`,
 `sensitivity`} |
 | `_meta.ifc` | `integrity` (`trusted`), `confidentiality` (`public`) |
+| `_meta["dev.earnest/labels"]` | `private`, `untrusted` (booleans), as earnest writes them |
 | `annotations` of a tool, `_meta.annotations` of a result (SEP-1913) | `returnMetadata`,
 `maliciousActivityHint`, on results `openWorldHint` |
 | the same, older and smaller proposals | `sensitiveHint`, `privateHint`, `secretHint`, `sensitiveDataHint`,
 `unsafeOutputHint`, `untrustedContentHint` |
+
+Earnest writes as well: `written` puts what a result was taken for into its `_meta`, under its own name always and as
+`trust-annotations` for a client that declared that extension. What it writes contains what the server restricted, so that
+nobody reads less from it than from the server's own.
 """
 
 from __future__ import annotations
@@ -26,8 +31,13 @@ from typing import Any, Final
 
 import msgspec
 
+from earnest.core import canonical
+
 TRUST_ANNOTATIONS: Final = "io.modelcontextprotocol/trust-annotations"
 ACTION_METADATA: Final = "io.modelcontextprotocol/action-metadata"
+OWN: Final = "dev.earnest/labels"
+DECLARED: Final = b'"io.modelcontextprotocol/trust-annotations"'
+"""In the raw capabilities of a client that reads them."""
 
 PRIVATE: Final = 1
 UNTRUSTED: Final = 2
@@ -42,6 +52,7 @@ _OPEN_SENSITIVITY: Final = frozenset(("none", "public"))
 _BOOLEANS: Final = {
     "sensitive": (PRIVATE, NOT_PRIVATE),
     "untrusted": (UNTRUSTED, NOT_UNTRUSTED),
+    "private": (PRIVATE, NOT_PRIVATE),
     "privateHint": (PRIVATE, NOT_PRIVATE),
     "secretHint": (PRIVATE, NOT_PRIVATE),
     "sensitiveDataHint": (PRIVATE, NOT_PRIVATE),
@@ -51,6 +62,7 @@ _BOOLEANS: Final = {
     "openWorldHint": (UNTRUSTED, NOT_UNTRUSTED),
 }
 _TRUST_NAMES: Final = ("sensitive", "untrusted")
+_OWN_NAMES: Final = ("private", "untrusted")
 _HINT_NAMES: Final = (
     "privateHint",
     "secretHint",
@@ -130,6 +142,8 @@ def _carried(meta: Mapping[str, Any]) -> int:
     bits = 0
     if TRUST_ANNOTATIONS in meta:
         bits |= _booleans(meta[TRUST_ANNOTATIONS], _TRUST_NAMES)
+    if OWN in meta:
+        bits |= _booleans(meta[OWN], _OWN_NAMES)
     if "ifc" in meta:
         bits |= _ifc(meta["ifc"])
     if ACTION_METADATA in meta:
@@ -217,3 +231,33 @@ def _returned(value: object) -> int:
 def _all_in(value: object, allowed: frozenset[str]) -> bool:
     values = value if isinstance(value, list) else [value]
     return bool(values) and all(isinstance(one, str) and one in allowed for one in values)
+
+
+def said(bits: int) -> bytes:
+    """The member of `_meta` that says of a result whether it is private and untrusted (`PRIVATE`, `UNTRUSTED`)."""
+    return _SAID[bits & WORST]
+
+
+def written(result: bytes, members: Mapping[str, bytes], bits: int, *, annotations: bool) -> bytes:
+    """A result with what it was taken for in its `_meta`; all else keeps its bytes. `members`: the result's own, raw.
+    `annotations`: the client declared `trust-annotations`. A `_meta` that is no object is replaced."""
+    old = members.get("_meta", b"null")
+    if old == b"null" and not annotations and "_meta" not in members:
+        head = b'{"_meta":{' + _SAID[bits & WORST] + b"}"
+        return head + b"}" if not members else head + b"," + result[1:]
+    inner = canonical.members(old) if old[:1] == b"{" else {}
+    inner[OWN] = _VALUES[bits & WORST]
+    if annotations:
+        theirs = inner.get(TRUST_ANNOTATIONS, b"null")
+        kept = canonical.members(theirs) if theirs[:1] == b"{" else {}
+        private, untrusted = bool(bits & PRIVATE), bool(bits & UNTRUSTED)
+        kept |= {"sensitive": _JSON[private], "untrusted": _JSON[untrusted]}
+        inner[TRUST_ANNOTATIONS] = canonical.build(kept)
+    return canonical.build({**members, "_meta": canonical.build(inner)})
+
+
+_JSON: Final = {True: b"true", False: b"false"}
+_VALUES: Final = tuple(
+    b'{"private":%b,"untrusted":%b}' % (_JSON[bool(bits & PRIVATE)], _JSON[bool(bits & UNTRUSTED)]) for bits in range(4)
+)
+_SAID: Final = tuple(b'"dev.earnest/labels":' + value for value in _VALUES)
