@@ -171,7 +171,7 @@ async def test_limits_refuse_with_their_name_and_let_go_of_what_they_counted(
         third = client.call("read")
         (await server.wait(3)).text()
         assert await third.said() == "done"
-        assert not b.app.gateway._by_client and not b.app.gateway._by_server
+        assert not b.app.gateway.by_client and not b.app.gateway.by_server
 
 
 async def test_a_decision_record_holds_what_an_audit_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

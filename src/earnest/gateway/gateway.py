@@ -441,8 +441,6 @@ class Gateway:
 
     def _flush(self) -> None:
         self._flushing = False
-        if self.layer is not None:
-            self.layer.count()
         queue, self._queue = self._queue, []
         try:
             self.records.flush()

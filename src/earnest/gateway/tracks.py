@@ -210,15 +210,12 @@ class Layer:
         return bool(self.tracks.under_way)
 
     def count(self) -> None:
-        """Keep what the calls of this turn of the loop leave in their conversations. Where that cannot be counted any more,
-        they are calls like others."""
+        """Note in conversations and sessions that they were used. Their labels were kept before any of these calls (the tracks
+        stand on that); in a conversation that has ended since, there is nothing to count."""
         for tally, times in self.tracks.counted():
             way, key, bits = tally.of
             way.used()
-            if self._gateway.engine.recur(key, bits, times):
-                continue
-            for relay in [_become(trip) for trip in self.tracks.queue if trip.track.tally is tally and not trip.over]:
-                relay.admit()
+            self._gateway.engine.recur(key, bits, times)
 
     def depart(self) -> list[Relay]:
         """Send what waits, now that its decisions are written; returns what has to wait for a connection."""
@@ -226,12 +223,11 @@ class Layer:
 
     def recall(self) -> list[Relay]:
         """What waits, as calls that were not sent."""
-        queue = [trip for trip in self.tracks.queue if not trip.over]
-        self.tracks.queue.clear()
-        return [_become(trip) for trip in queue]
+        return [_become(trip) for trip in self.tracks.recall()]
 
     def settle(self, age_s: float = 0.0) -> None:
-        """Make ordinary calls of all trips that are as old."""
+        """Make ordinary calls of all trips that are as old, and count those that were."""
+        self.count()
         limit = self._gateway.wall() - age_s
         for trip in [trip for trip in self.tracks.under_way if trip.time <= limit]:
             trip.become()

@@ -537,18 +537,27 @@ cdef class Tracks:
         """What was used since this was asked last, each with how often."""
         cdef Tally tally
         cdef list found = []
-        self.flushing = False
         for tally in self.used:
             found.append((tally, tally.times))
             tally.times = 0
         self.used = []
         return found
 
+    def recall(self):
+        """What is queued and shall not be sent."""
+        cdef list queue = self.queue
+        self.flushing = False
+        self.queue = []
+        return [trip for trip in queue if not trip.over]
+
     def depart(self):
         """Send what is queued, now that its decisions are written. Returns what there is no free connection for."""
         cdef Trip trip
         cdef list left = []
         cdef list queue = self.queue
+        self.flushing = False
+        if not queue:
+            return left
         self.queue = []
         for trip in queue:
             if not trip.over and not self.send(trip):
@@ -560,16 +569,15 @@ cdef class Tracks:
         cdef bytes number
         while track.idle:
             upstream = track.idle.pop()
-            if not upstream.usable():
-                continue
             trip.number = next(track.numbers)
             number = whole(trip.number)
             size = len(ENVELOPE) + len(number) + len(CALL) + trip.params_size + 1
-            trip.upstream = upstream
-            upstream.carry(trip, b"".join((
+            if not upstream.carry(trip, b"".join((
                 track.lead, b"Content-Length: ", whole(size), b"\r\n\r\n", ENVELOPE, number, CALL,
                 piece(<Place> PyBytes_AS_STRING(trip.body) + trip.params_at, trip.params_size), b"}",
-            )))
+            ))):
+                continue
+            trip.upstream = upstream
             return True
         return False
 

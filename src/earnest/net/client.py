@@ -161,15 +161,14 @@ class ClientConnection(asyncio.Protocol):
         handle.sent = True
         self.transport.write(handle.payload)
 
-    def usable(self) -> bool:
-        """Whether a request can be sent."""
-        return not (self.dead or self.transport.is_closing())
-
-    def carry(self, trip: Trip, payload: bytes) -> None:
-        """Send a request that goes along a track."""
+    def carry(self, trip: Trip, payload: bytes) -> bool:
+        """Send a request that goes along a track, if the connection can be used."""
+        if self.dead or self.transport.is_closing():
+            return False
         self.trip = trip
         self.idle_until = NEVER
         self.transport.write(payload)
+        return True
 
     def carried(self, idle_s: float, waiting: deque[Handle]) -> bool:
         """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed."""

@@ -63,6 +63,7 @@ class Connection(asyncio.Protocol):
         self._listener = listener
         self._limits = listener.limits
         self._loop = listener.loop
+        self._now = listener.loop.time
         self._transport: Any = None
         self._parser = httptools.HttpRequestParser(self)
         self._phase = _IDLE
@@ -388,14 +389,16 @@ class Connection(asyncio.Protocol):
         size: int = self._transport.get_write_buffer_size()
         return size
 
-    def too_slow(self) -> None:
-        """Disconnect a client that leaves too much unread."""
-        self._transport.abort()
-
     def answer(self, data: bytes, close: bool) -> None:
         """Write a whole answer."""
         self._transport.write(data)
-        self.answered(close)
+        if close or self._queue or self._phase != _IDLE or self._paused or self._listener.closing:
+            self.answered(close)
+            return
+        if isinstance(self._busy, tuple):
+            self._busy[0].finished()
+        self._busy = None
+        self._deadline = self._now() + self._limits.keep_alive_s
 
     def answered(self, close: bool) -> None:
         """The answer is complete: serve the next request, or close."""

@@ -33,7 +33,7 @@ class Wire(Protocol):
     def answer(self, data: bytes, close: bool) -> None: ...
     def answered(self, close: bool) -> None: ...
     def queued(self) -> int: ...
-    def too_slow(self) -> None: ...
+    def abort(self) -> None: ...
 
 
 class Responder:
@@ -145,7 +145,7 @@ class EventStream:
         if self.gone:
             return
         if self._wire.queued() > self._limit:
-            self._wire.too_slow()
+            self._wire.abort()
             return
         self.quiet_since = -1.0
         self._wire.write(b"%x\r\n%b\r\n" % (len(payload), payload) if self._chunked else payload)
