@@ -306,7 +306,7 @@ def test_the_command_line_reports_mistakes_without_a_traceback(home: Home, monke
         "XDG_CONFIG_HOME": "",
     }
     result = CliRunner().invoke(app, ["--client", "curser"], env=env)
-    assert result.exit_code == 2 and "E1005" in result.output and "cursor" in result.output
+    assert result.exit_code == 2 and "E1031" in result.output and "cursor" in result.output
     result = CliRunner().invoke(app, ["--client", "codex", "--yes"], env=env)
     assert result.exit_code == 0 and "earnest" in home.codex.read_text() and home.cursor.read_text() == CURSOR
     result = CliRunner().invoke(app, ["--undo", "--yes"], env=env)

@@ -259,7 +259,7 @@ def test_a_file_that_its_client_rewrites_while_the_person_reads_is_left_alone(
         return ""
 
     code, shown = at_terminal([*earnest_cmd, "init"], me.env, me.home.path, answer)
-    assert code == 2 and "E1013" in shown and "changed while" in shown
+    assert code == 2 and "E1029" in shown and "changed while" in shown
     assert '"numStartups": 8' in path.read_text() and '"stdio"' not in path.read_text()
     assert '"stdio"' in me.paths["windsurf"].read_text()
 

@@ -28,7 +28,7 @@ def test_a_guessable_token_or_that_of_another_client_is_refused(tmp_path: Path, 
     tokens.make("codex", "t" * 43)
     with pytest.raises(EarnestError) as caught:
         tokens.make("cursor", wanted)
-    assert caught.value.code == "E1005" and named_tokens(str(tmp_path)) == {"t" * 43: "codex"}
+    assert caught.value.code == "E1031" and named_tokens(str(tmp_path)) == {"t" * 43: "codex"}
 
 
 def test_a_damaged_file_is_told_and_not_taken_for_an_empty_one(tmp_path: Path) -> None:

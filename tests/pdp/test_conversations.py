@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause
+from earnest.pdp import conversations
 from earnest.pdp.conversations import Conversations, SavedLabels
 from earnest.pdp.persist import KeptLabels
 from earnest.store.sqlite import SqliteStore, open_store
@@ -179,3 +180,37 @@ def test_whatever_happens_labels_only_grow_and_a_restart_forgets_none_that_was_a
         for k, bits in answered.items():
             assert again.labels(k) & bits == bits
         store.close()
+
+
+def test_handles_past_the_limit_are_no_conversations_of_their_own_and_never_clean(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "MAX_HANDLES", 3)
+    known = Conversations(KeptLabels(store), Wall())
+    known.open(HOST, minted=True)
+    handles = [known.narrowed(HOST, f"h{n}") for n in range(3)]
+    assert len(set(handles)) == 3 and all(known.labels(key) == 0 for key in handles)
+    known.raise_(handles[0], PRIVATE, CAUSE)
+    known.raise_(handles[1], UNTRUSTED, CAUSE)
+    count = len(known.keys())
+    for n in range(100):
+        key = known.narrowed(HOST, f"further {n}")
+        assert key == HOST and known.labels(key) == PRIVATE | UNTRUSTED
+    assert len(known.keys()) == count
+    assert known.narrowed(HOST, "h2") == handles[2] and known.labels(handles[2]) == 0, "one that is known stays its own"
+    assert known.narrowed(SIBLING, "other") == SIBLING, "the limit is the principal's, whatever its processes are"
+    assert known.narrowed(("user:2", "process:1.1"), "h") == ("user:2", "process:1.1", "handle:h")
+
+
+def test_ended_handles_make_room_and_a_restart_counts_those_that_are_kept(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "MAX_HANDLES", 1)
+    first = Conversations(KeptLabels(store), Wall())
+    first.open(HOST, minted=True)
+    first.raise_(first.narrowed(HOST, "h"), PRIVATE, CAUSE)
+    again = Conversations(KeptLabels(store), Wall())
+    again.open(HOST, minted=True)
+    assert again.narrowed(HOST, "new") == HOST
+    again.end((*HOST, "handle:h"))
+    assert again.narrowed(HOST, "new") == (*HOST, "handle:new")

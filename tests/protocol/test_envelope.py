@@ -103,7 +103,7 @@ def test_says_of_a_batch_that_only_one_revision_had_them() -> None:
 
 def test_size_limit_names_itself() -> None:
     reason = refused(b'{"jsonrpc":"2.0","id":1,"method":"m"}', Limits(max_bytes=10))
-    assert (reason.code, reason.http_status) == ("E1701", 413)
+    assert (reason.code, reason.http_status) == ("E1706", 413)
     assert "limit of 10" in reason.message
 
 

@@ -32,7 +32,7 @@ def test_a_subscription_names_a_bounded_number_of_resources() -> None:
     many = json.dumps({"notifications": {"resourceSubscriptions": [str(number) for number in range(1001)]}}).encode()
     with pytest.raises(WireError) as caught:
         wanted(many)
-    assert caught.value.code == "E1703"
+    assert caught.value.code == "E1707"
 
 
 def test_hears_what_was_asked_for() -> None:

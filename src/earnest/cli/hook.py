@@ -66,7 +66,7 @@ def install(
     """
     known = HOSTS.get(host)
     if known is None:
-        raise EarnestError("E1005", f"earnest has no hook for {host!r}", f"one of {', '.join(HOSTS)}")
+        raise EarnestError("E1031", f"earnest has no hook for {host!r}", f"one of {', '.join(HOSTS)}")
     path = settings_path(known, project)
     before = _read(path)
     folder = instance(config)
@@ -76,7 +76,7 @@ def install(
         found, named = paths.config_path(os.environ, config)
         if named and project and known.shared:
             text = f"others share {known.of_project}, and {found} is a path of this machine"
-            raise EarnestError("E1005", text, "leave out the configuration, or write your own settings")
+            raise EarnestError("E1031", text, "leave out the configuration, or write your own settings")
         program = "earnest" if project and known.shared else shlex.quote(program_path(dict(os.environ)))
         lines = {event: command(program, host, event, found if named else "") for event in known.wire.events}
         items = {event: known.item(line, event) for event, line in lines.items()}

@@ -86,7 +86,7 @@ class _Asked:
             for client in clients:
                 token = daemon.call("token", client=client, token=self._tokens[client])["token"]
                 if token != self._tokens[client]:
-                    raise EarnestError("E1013", f"{client} was given another token meanwhile", "Run `earnest init` again.")
+                    raise EarnestError("E1029", f"{client} was given another token meanwhile", "Run `earnest init` again.")
 
     def reload(self) -> None:
         """Let a daemon that runs read the configuration again."""

@@ -107,7 +107,7 @@ def launch_of_target(target: list[str], behind: tuple[str, ...] | None, config: 
 
 
 def configured(name: str, config: str) -> tuple[Settings, ServerSettings]:
-    """The configuration and what it says of one server, which it can start or reach. Raises E1211, E1012, E10xx."""
+    """The configuration and what it says of one server, which it can start or reach. Raises E1211, E1213, E1012, E10xx."""
     path, named = paths.config_path(os.environ, config)
     settings = reading.load(path, named, os.environ)
     server = settings.servers.get(name)
@@ -122,7 +122,7 @@ def configured(name: str, config: str) -> tuple[Settings, ServerSettings]:
         raise EarnestError("E1211", f"there is no server {name!r} in {path}", known)
     if not server.command and server.url is None:
         raise EarnestError(
-            "E1211",
+            "E1213",
             f"[servers.{name}] has neither command nor url: a client brings its command",
             f"Give it: earnest probe -- COMMAND …, or write it into {server.source}.",
         )

@@ -52,7 +52,7 @@ def contents(path: str, limit: int) -> Contents:
 def replace(path: str, data: bytes, *, expected: bytes, limit: int = 1 << 26) -> None:
     """Replace a file's bytes in one step. `expected`: what it must still hold.
 
-    Raises E1013 where it changed meanwhile or cannot be written; then it is as it was.
+    Raises E1029 where it changed meanwhile, E1013 where it cannot be written; then it is as it was.
     """
     target = os.path.realpath(path)
     temporary = f"{target}.earnest-{os.getpid()}"
@@ -60,7 +60,7 @@ def replace(path: str, data: bytes, *, expected: bytes, limit: int = 1 << 26) ->
         now = contents(target, limit)
         if now.data != expected:
             raise EarnestError(
-                "E1013",
+                "E1029",
                 f"{path} changed while it was being worked on; it was left alone",
                 "run the command again",
             )

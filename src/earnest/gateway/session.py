@@ -305,9 +305,7 @@ class Session:
         key = self.client.key
         raw = meta.get(CONVERSATION_META, b"")
         if raw[:1] == b'"' and len(raw) <= MAX_HANDLE and len(key) < 4:
-            key = (*key, f"handle:{raw[1:-1].decode('utf-8', 'replace')}")
-            if key not in self.gateway.engine.conversations:
-                self.gateway.engine.conversations.open(key, minted=False)
+            return self.gateway.engine.conversations.narrowed(key, raw[1:-1].decode("utf-8", "replace"))
         return key
 
     def upstream_headers(self, relay: Relay, link: Link) -> HeaderFields:

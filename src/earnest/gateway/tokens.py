@@ -49,13 +49,13 @@ class Tokens:
 
     def make(self, client: str, wanted: str = "") -> str:
         """The token of a named client, made where it has none. `wanted`: what a new one shall be, so that it can be shown or
-        written before it counts. Raises E1005 for one that is short or no token."""
+        written before it counts. Raises E1031 for one that is short or no token."""
         named = self._named()
         for token, name in named.items():
             if name == client:
                 return token
         if wanted and (not _TOKEN.fullmatch(wanted) or wanted in named):
-            raise EarnestError("E1005", "this is no token for an HTTP client", "Leave it out; one is made.")
+            raise EarnestError("E1031", "this is no token for an HTTP client", "Leave it out; one is made.")
         token = wanted or secrets.token_urlsafe(32)
         named[token] = client
         _write(f"{self._instance}/tokens.json", json.dumps(named, indent=1).encode())
@@ -67,7 +67,7 @@ class Tokens:
 
 
 def named_tokens(instance: str) -> dict[str, str]:
-    """The tokens of an instance's named clients, `{token: client}`; empty where there are none. Raises E1013 for a damaged
+    """The tokens of an instance's named clients, `{token: client}`; empty where there are none. Raises E1030 for a damaged
     file."""
     path = f"{instance}/tokens.json"
     try:
@@ -78,7 +78,7 @@ def named_tokens(instance: str) -> dict[str, str]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-        raise EarnestError("E1013", f"{path} is damaged", "Move it away; clients get new tokens by `earnest init`.")
+        raise EarnestError("E1030", f"{path} is damaged", "Move it away; clients get new tokens by `earnest init`.")
     return found
 
 

@@ -12,7 +12,7 @@ that host started. So its labels are written at its host's key as well, where al
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -52,6 +52,18 @@ def session_part(id: str) -> str:
     return f"session:{id}"
 
 
+MAX_HANDLES: Final = 4096
+"""Handles of one principal that are conversations of their own. Each is kept for as long as its labels are."""
+
+
+def handle_part(handle: str) -> str:
+    """The part of a key for a handle that a request named."""
+    return f"{_HANDLE}{handle}"
+
+
+_HANDLE: Final = "handle:"
+
+
 def _unheard(_: tuple[Key, ...]) -> None:
     """The default of `Conversations.on_end`."""
 
@@ -77,7 +89,10 @@ class Conversations:
         """That labels were lost: until a person has understood it, every conversation has all of them."""
         self._joined: dict[Key, set[Key]] = {}
         """Where labels of a key, and of all below it, are written as well."""
+        self._handles: dict[str, int] = {}
+        """How many handles each principal has."""
         for saved in store.load_labels():
+            self._count(saved.key, 1)
             self._state.restore(saved.key, saved.bits, saved.causes, minted=saved.minted)
             self._touched[saved.key] = saved.touched_at
 
@@ -90,10 +105,27 @@ class Conversations:
             self._idle[key] = idle_s
         if key in self._state:
             return
+        self._count(key, 1)
         if self._state.open(key, minted=minted):
             self._unsaved.add(key)
             self._save(key, minted)
             self._unsaved.discard(key)
+
+    def narrowed(self, key: Key, handle: str) -> Key:
+        """The key of a handle below a known one: a conversation of its own, which starts with all that its parent sees. Once a
+        principal has `MAX_HANDLES` of them, further ones are none: what comes under those is judged by the labels of the key
+        itself, with all above and all below it, and what it sees, all below see. Raises E14xx as `open` does."""
+        narrow = (*key, handle_part(handle))
+        if narrow in self._state:
+            return narrow
+        if self._handles.get(key[0], 0) >= MAX_HANDLES:
+            return key
+        self.open(narrow, minted=False)
+        return narrow
+
+    def _count(self, key: Key, by: int) -> None:
+        if key[-1].startswith(_HANDLE):
+            self._handles[key[0]] = self._handles.get(key[0], 0) + by
 
     def join(self, one: Key, other: Key) -> None:
         """Two known keys are one conversation from now on: what either has seen, and will see, both have."""
@@ -219,6 +251,7 @@ class Conversations:
         self._store.delete_labels(gone)
         self.on_end(gone)
         for k in gone:
+            self._count(k, -1)
             self._touched.pop(k, None)
             self._unsaved.discard(k)
             self._joined.pop(k, None)

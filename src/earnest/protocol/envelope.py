@@ -134,7 +134,7 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Message:
             INVALID_REQUEST,
             f"message of {len(data)} bytes is larger than the limit of {limits.max_bytes}",
             http_status=413,
-            code="E1701",
+            code="E1706",
             remedy="Raise the body limit (`[limits] body_bytes`) if such messages are meant.",
         )
     if not data.isascii():

@@ -74,7 +74,7 @@ def wanted(params: bytes) -> Wanted:
         raise WireError(INVALID_PARAMS, "params need an object 'notifications'") from None
     uris = tuple(dict.fromkeys(seen.resourceSubscriptions or ()))
     if len(uris) > MAX_RESOURCES:
-        raise WireError(INVALID_PARAMS, f"a subscription may name {MAX_RESOURCES} resources at most", code="E1703")
+        raise WireError(INVALID_PARAMS, f"a subscription may name {MAX_RESOURCES} resources at most", code="E1707")
     return Wanted(seen.toolsListChanged is True, seen.promptsListChanged is True, seen.resourcesListChanged is True, uris)
 
 

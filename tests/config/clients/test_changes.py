@@ -88,7 +88,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path, path: Path)
     path.write_bytes(TEXT + b"\n")
     with pytest.raises(EarnestError, match="changed while") as caught:
         changes.write(change, str(tmp_path / "i"), 1.0)
-    assert caught.value.code == "E1013" and path.read_bytes() == TEXT + b"\n"
+    assert caught.value.code == "E1029" and path.read_bytes() == TEXT + b"\n"
     assert sorted(os.listdir(tmp_path)) == ["i", "mcp.json"]
 
 

@@ -179,7 +179,7 @@ def test_a_line_over_the_limit_is_refused_by_its_id_and_the_next_is_served(rig, 
     shim.stdin.flush()
     answers = [json.loads(shim.stdout.readline()) for _ in range(4)]
     assert [a["id"] for a in answers] == [7, "last", 8, 9]
-    assert "E1703" in answers[0]["error"]["message"] and "E1703" in answers[1]["error"]["message"]
+    assert "E1706" in answers[0]["error"]["message"] and "E1706" in answers[1]["error"]["message"]
     assert "result" in answers[2] and "result" in answers[3]
 
 

@@ -46,12 +46,12 @@ class Uncovered(msgspec.Struct, frozen=True):
 
 
 def client(name: str) -> Dialect:
-    """The client of that name. Raises E1005 with the nearest."""
+    """The client of that name. Raises E1031 with the nearest."""
     for dialect in CLIENTS:
         if dialect.name == name:
             return dialect
     names = [dialect.name for dialect in CLIENTS]
-    raise EarnestError("E1005", f'"{name}" is no client that earnest knows', nearest(name, names))
+    raise EarnestError("E1031", f'"{name}" is no client that earnest knows', nearest(name, names))
 
 
 def over_limit(dialect: Dialect, tools: int) -> str:

@@ -327,7 +327,7 @@ class StdioPeer:
         found = _ID_FIRST.match(self._head) or _ID_LAST.search(tail)
         id = found.group(1) if found else b"null"
         self._skipping, self._head, self._tail = False, b"", b""
-        self.send(error_line(id, -32600, f"E1703: a message of more than {LINE_BYTES} bytes; that is the limit."))
+        self.send(error_line(id, -32600, f"E1706: a message of more than {LINE_BYTES} bytes; that is the limit."))
 
     def _end_of_input(self) -> None:
         self._source.pause()
