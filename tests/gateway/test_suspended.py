@@ -166,6 +166,16 @@ async def test_what_the_server_said_while_the_client_was_away_is_there_when_it_c
     assert asker.got == {} and len(asker.server.calls) == 1
 
 
+async def test_a_result_that_is_too_large_to_be_kept_is_told_to_be(start: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspended, "KEPT_BYTES", 200)
+    asker, b, client = await start(ELICIT)
+    result = await client.call("read", {}).result()
+    asker.server.calls[0].text("x" * 300)
+    b.app.gateway._tick()
+    said = await again(client, result, {"q1": YES}).result()
+    assert said["isError"] and "too large" in said["content"][0]["text"] and len(asker.server.calls) == 1
+
+
 async def test_a_lost_server_is_told_to_the_client_that_comes_back(start: Rig) -> None:
     asker, _, client = await start(ELICIT)
     result = await client.call("read", {}).result()

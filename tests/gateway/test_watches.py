@@ -197,3 +197,12 @@ async def test_more_than_the_bound_is_refused(rig: Rig, monkeypatch: pytest.Monk
     with contextlib.suppress(ConnectionError):
         await client.post(b"", client.standard_headers({}), method="DELETE")
     assert not live.app.gateway.watches._kept
+
+
+async def test_a_modern_client_has_a_bounded_number_of_subscriptions_at_a_server(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "MOST", 1)
+    client, _, _ = await rig("modern", "modern")
+    assert (await subscribe(client, A))[1] == [A]
+    assert (await subscribe(client, B))[1] == []

@@ -41,10 +41,16 @@ class Levels:
         self._telling: WeakKeyDictionary[Link, asyncio.Task[None]] = WeakKeyDictionary()
 
     def before(self, call: Relay, link: Link) -> bool:
-        """Whether the server must hear of a level first; the call is then sent again once it has. Raises `WireError` for what
-        is no level."""
-        wanted = level_of(call)
-        if wanted is None or link.hello.modern or b'"logging"' not in link.hello.capabilities:
+        """Whether the call waits: the server of the older era must hear of its level first, and then it is sent again; or it is
+        over, because its level is none."""
+        if link.hello.modern or not call.session.modern:
+            return False
+        try:
+            wanted = level_of(call)
+        except WireError as error:
+            call.finish(envelope.error(call.request_id, error.rpc_code, error.message), "refused", error.message, status=400)
+            return True
+        if wanted is None or b'"logging"' not in link.hello.capabilities:
             return False
         if call.served is None or call.served.shared:
             return False
@@ -60,7 +66,9 @@ class Levels:
         return True
 
     def hears(self, call: Relay, params: bytes) -> bool:
-        """Whether a line of a legacy server's log is one that a modern client's call asked for."""
+        """Whether a line of a log is for a modern client: of a legacy server only if its call asked for such."""
+        if call._link is None or call._link.hello.modern:
+            return True
         try:
             wanted = level_of(call)
             level = msgspec.json.decode(params, type=_Line).level

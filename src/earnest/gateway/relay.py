@@ -26,7 +26,7 @@ from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
 from earnest.pdp.facts import Judgement, Question
-from earnest.protocol import asking, bridge, calls, envelope, eras, headers, labels, outcomes
+from earnest.protocol import asking, bridge, calls, envelope, eras, headers, labels, outcomes, quoted
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.labels import Facts
 from earnest.protocol.methods import Method
@@ -239,6 +239,7 @@ class Relay:
             overlay=client.overlay,
             hidden=self.session.hidden(self.served, self.tool),
             hides=self._hides,
+            listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 
     def _key(self) -> Key:
@@ -274,7 +275,7 @@ class Relay:
             return
         link = self._link
         assert link is not None and self.served is not None
-        if self._tells_first(link) or self.done:
+        if eras.LOG_LEVEL in self.meta and self.gateway.levels.before(self, link):
             return
         now = self.gateway.now()
         self.deadline = now + self.served.timeout
@@ -306,19 +307,6 @@ class Relay:
         self.deadline = began + self.served.timeout
         self.hard_deadline = began + max(self.gateway.settings.limits.call_hard_timeout_s, self.served.timeout)
 
-    def _tells_first(self, link: Link) -> bool:
-        """Whether the server has to hear of the client's log level before; a level that is none ends the call."""
-        if eras.LOG_LEVEL not in self.meta or not self._crosses_to_modern():
-            return False
-        try:
-            return self.gateway.levels.before(self, link)
-        except WireError as error:
-            self.finish(envelope.error(self.request_id, error.rpc_code, error.message), "refused", error.message, status=400)
-            return True
-
-    def _crosses_to_modern(self) -> bool:
-        return self.session.modern and self._link is not None and not self._link.hello.modern
-
     # what the server says (ExchangeHandler)
 
     def message(self, message: Message) -> None:
@@ -331,7 +319,7 @@ class Relay:
             self.deadline = min(self.gateway.now() + self._timeout(), self.hard_deadline)
             params = calls.with_member(message.params, "progressToken", self.progress_token)
         else:
-            if self._crosses_to_modern() and not self.gateway.levels.hears(self, message.params):
+            if self.session.modern and not self.gateway.levels.hears(self, message.params):
                 return
             params = message.params
         raw = bridge.notification_to(self.session.modern, message.method, params)
@@ -381,6 +369,8 @@ class Relay:
             result = bridge.result_to(self.session.modern, self.method, result)
         elif outcome.result_type == "input_required" and judgement.approval:
             result = self.gateway.asking.wrap_state(self, result, outcome)
+        if outcome.input_requests and self.served is not None:
+            result = quoted.questions(self.served.name, result)
         if outcome.task_id and self.served is not None:
             self.gateway.names.task(self.session, self.served, outcome.task_id)
             if outcome.result_type == "task":

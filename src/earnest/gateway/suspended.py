@@ -24,7 +24,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.gateway import lists
 from earnest.gateway.server_requests import AnswerRelay, able, plain_no
-from earnest.protocol import asking, calls, envelope, headers
+from earnest.protocol import asking, calls, envelope, headers, quoted
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
@@ -45,6 +45,10 @@ MOST: Final = 32
 MOST_QUESTIONS: Final = 16
 """Questions of one call that wait at once."""
 
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""Largest answer that is kept for a client that is away."""
+
+_TOO_LARGE: Final = "this call is over, and its result was too large to be kept; it was not sent again"
 _GONE: Final = (
     "this call is not under way any more (it took too long, or the gateway or the server was started again); it was not sent "
     "again, and may or may not have taken effect"
@@ -77,6 +81,7 @@ class _Parked:
         self.answer = b""
         self.status = 200
         self.over = False
+        self.too_large = False
 
     def send(self, message: bytes) -> None:
         """Nobody listens."""
@@ -86,6 +91,8 @@ class _Parked:
 
     def finish(self, message: bytes, status: int = 200) -> None:
         self.answer, self.status, self.over = message, status, True
+        if len(message) > KEPT_BYTES:
+            self.answer, self.too_large = b"", True
 
     def abandon(self) -> None:
         self.over = True
@@ -110,7 +117,9 @@ class _Held:
     @property
     def over(self) -> bool:
         """Whether nothing is left to come back for."""
-        return self.parked.over and not self.parked.answer if self.parked is not None else self.call.done
+        if self.parked is None:
+            return self.call.done
+        return self.parked.over and not self.parked.answer and not self.parked.too_large
 
 
 class Suspended:
@@ -142,7 +151,8 @@ class Suspended:
         if len(held.questions) >= MOST_QUESTIONS:
             return False
         held.asked += 1
-        held.questions[f"q{held.asked}"] = _Question(message.id, row, _for_modern(message.params))
+        asked = quoted.question(relay.served.name if relay.served is not None else "", row.name, message.params)
+        held.questions[f"q{held.asked}"] = _Question(message.id, row, _for_modern(asked))
         self._put_soon(held)
         return True
 
@@ -212,6 +222,9 @@ class Suspended:
         assert parked is not None
         if parked.over:
             self._forget(held)
+            if parked.too_large:
+                self._refuse(message, method, outlet, _TOO_LARGE)
+                return True
             outlet.finish(_answer_as(message.id, parked.answer), parked.status)
             return True
         session.relays.pop(call.kept, None)

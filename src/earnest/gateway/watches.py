@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 READY_S: Final = 10.0
 """Seconds that a server has to acknowledge a subscription."""
 MOST: Final = 64
-"""Resources of modern servers that one legacy session may be subscribed to."""
+"""Subscriptions at modern servers that one session may have: each resource of a legacy client is one, and each
+`subscriptions/listen` of a modern one."""
 AT_ONCE: Final = 16
 """Resources of one `subscriptions/listen` that are judged at the same time."""
 FIRST_PAUSE_S: Final = 1.0
@@ -264,6 +265,9 @@ class Watches:
     ) -> frozenset[str]:
         ready: asyncio.Future[frozenset[str]] = self._gateway.loop.create_future()
         served, link = places[0].served, places[0].link
+        others = (one.heard for one in session.listening.values() if one.heard is not None)
+        if sum(len(one.watches) for one in others) >= MOST:
+            return frozenset()  # each is a connection to its server
 
         def told(honoured: frozenset[str]) -> None:
             if not ready.done():
