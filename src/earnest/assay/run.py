@@ -69,7 +69,8 @@ async def assay(
             lambda name: told("soak", name, next(number), len(readers)),
         )  # fmt: skip
     examiner = Examiner(bench, scouted.noise, scouted, soaked, tools, options.patience)
-    tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told)
+    parallel = bench.tier.name == "namespaces"
+    tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told, parallel)
     reports = tuple(judged(tally, bench.tier.sight, strict=options.strict) for tally in tallies)
     findings = (*seen.findings, *_merged(scouted.findings), *_blind(bench))
     report = Report(
@@ -94,12 +95,19 @@ def _reads(tool: ToolUnder, calls: Sequence[Any]) -> bool:
 
 
 async def _examined(
-    examiner: Examiner, tools: Sequence[ToolUnder], calls: Sequence[Any], soaked: Soaked, options: Options, told: Told
+    examiner: Examiner,
+    tools: Sequence[ToolUnder],
+    calls: Sequence[Any],
+    soaked: Soaked,
+    options: Options,
+    told: Told,
+    parallel: bool,
 ) -> list[Tally]:
     nominated = [Nomination(c.step.tool, effect, _path(calls, n)) for n, c in enumerate(calls) for effect in c.effects]
     every = by_tool([*nominated, *soaked.nominations])
     tallies = [examiner.begin(tool) for tool in tools]
-    gate = asyncio.Semaphore(max(1, options.jobs))
+    # Where boxes have their folders at one place of the machine there is one at a time.
+    gate = asyncio.Semaphore(max(1, options.jobs) if parallel else 1)
     done = 0
 
     async def one(work: Callable[[Tally], Awaitable[None]], tally: Tally, phase: str, most: int) -> None:

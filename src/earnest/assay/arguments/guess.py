@@ -241,9 +241,8 @@ class Guesses:
         folders = [fixture.workspace, fixture.file("docs"), fixture.file("empty")]
         if own & _TARGET or (own & {"destination", "dest"}):
             return [fresh, fixture.file(f"moved.{extension}"), fixture.file("made"), here]
-        folder = bool(own & _FOLDER) or (
-            "director" in (said or self._description).lower() and "file" not in own and "file" not in said.lower()
-        )
+        lowered = said.lower()
+        folder = bool(own & _FOLDER) or ("director" in lowered and "file" not in own and "file" not in lowered)
         if folder or (verbs & {"mkdir", "directory", "folder", "dir", "tree"} and "file" not in own):
             return [fixture.file("made"), *folders] if verbs & _CREATING else [*folders, here]
         if own & {"source", "src", "old"} or not verbs & _CREATING:

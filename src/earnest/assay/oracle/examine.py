@@ -228,13 +228,33 @@ class Examiner:
                     counts[hint, key] += key in repeated
             if all(any(counts[hint, key] >= NEEDED for key in sights) for hint, sights in against.items() if sights):
                 break
+        shorter = await self._shortened(script, against, tally)
         for hint, sights in against.items():
             for key, sight in sights.items():
                 if counts[hint, key] >= NEEDED:
+                    sight = shorter.get((hint, key), sight)
                     found = _evidence(sight, counts[hint, key], runs)
                     tally.evidence.setdefault(hint, []).append(found)
                 else:
                     tally.once.setdefault(hint, []).append(sight.effect.what)
+
+    async def _shortened(
+        self, script: Script, against: Mapping[str, Mapping[tuple[str, str, str], Sight]], tally: Tally
+    ) -> dict[tuple[str, tuple[str, str, str]], Sight]:
+        """What shows with the one call alone that it came with: a replay of as few steps as may be."""
+        found: dict[tuple[str, tuple[str, str, str]], Sight] = {}
+        wanted = [(hint, key, sight) for hint, sights in against.items() for key, sight in sights.items()]
+        tried = 0
+        for hint, key, sight in wanted:
+            if sight.when != "call" or sight.how != "first" or len(sight.steps) < 2 or (hint, key) in found or tried >= 2:
+                continue
+            tried += 1
+            alone = msgspec.structs.replace(script, prologue=(), turns=(_bare(Turn(sight.steps[-1])),), patience=0.0)
+            again = await self._once(alone, tally)
+            for other, good in against.items():
+                repeated = _bearing(again, CONTRADICTS[other])
+                found |= {(other, k): repeated[k] for k in good if k in repeated}
+        return found
 
     async def _once(self, script: Script, tally: Tally) -> Ran:
         self.sessions += 1

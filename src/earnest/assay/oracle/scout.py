@@ -74,6 +74,9 @@ class Scout:
                 await self._try(tool, MOST_CALLS)
                 await self._provoke(tool)
             for turn in range(2):
+                if turn == 0 and any(self._wants_more(tool) for tool in ordered):
+                    # What others have moved, written over or taken by now may have been in the way.
+                    await self._afresh()
                 await self._make_anew(ordered)
                 for tool in [one for one in ordered if self._wants_more(one)]:
                     self._told(f"{tool.name}, again" if turn == 0 else f"{tool.name}, once more")
@@ -115,6 +118,11 @@ class Scout:
             call = await self._session.step(step)
             if call.answer.outcome != "done":
                 self._failing += call.effects
+
+    async def _afresh(self) -> None:
+        await self._close()
+        await self._open()
+        self._tried = {}
 
     async def _again(self) -> bool:
         """A new session after the server ended; False once that has happened too often."""

@@ -128,7 +128,7 @@ def _soft(hint: str, tally: Tally) -> list[Evidence]:
     sent = [effect for call in tally.calls for effect in call.effects if effect.nature == "sent"]
     order = {"started": 0, "sent": 1, "restored": 2}
     told = sorted((*found, *sent), key=lambda effect: order.get(effect.nature, 9))
-    distinct = {(e.nature, e.place if e.place in ("cache", "temp") else e.what): e for e in reversed(told)}
+    distinct = {(e.nature, e.place if e.place in ("cache", "temp") else e.subject): e for e in reversed(told)}
     told = [effect for effect in told if effect in distinct.values()][:_MOST_SOFT]
     return [Evidence(e.what, e.subject, e.nature, e.place, "call", (), 1, 1) for e in told]
 
