@@ -2,6 +2,7 @@
 `held` with the error, or `ESCAPED` with what it got. Only the standard library; every try is harmless where it succeeds."""
 
 import ctypes
+import fcntl
 import json
 import os
 import platform
@@ -92,6 +93,11 @@ attempt("write read-only", lambda: os.close(os.open(f"{granted}/file", os.O_WRON
 attempt("make in read-only", lambda: os.mkdir(f"{granted}/new"))
 attempt("mode in read-only", lambda: os.chmod(f"{granted}/file", 0o777))
 held = os.open(f"{granted}/file", os.O_RDONLY)
+attempt("lock", lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
+attempt("lock of records", lambda: fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB))
+with open(f"{told['home']}/own", "w") as own:
+    fcntl.flock(own, fcntl.LOCK_EX)
+    fcntl.lockf(own, fcntl.LOCK_EX)
 attempt("mode by descriptor", lambda: os.fchmod(held, 0o777))
 attempt("times by descriptor", lambda: os.utime(held, (1, 1)))
 attempt("reopen for writing", lambda: os.close(os.open(f"/proc/self/fd/{held}", os.O_WRONLY)))
@@ -137,7 +143,7 @@ attempt("clone3 new user", lambda: call("clone3", struct.pack("=8Q", 0x10000000,
 attempt("file handle", lambda: call("open_by_handle_at", -100, zeros, 0))
 attempt("swap", lambda: call("swapon", b"/dev/null", 0))
 attempt("hostname", lambda: call("sethostname", b"escaped", 7))
-attempt("terminal input", lambda: __import__("fcntl").ioctl(0, 0x5412, b"x"))
+attempt("terminal input", lambda: fcntl.ioctl(0, 0x5412, b"x"))
 attempt("signal another", lambda: os.kill(told["pid"], 0))
 attempt("signal all", lambda: os.kill(-1, 0) or os.kill(told["pid"], 0))
 attempt("signal a group", lambda: os.killpg(told["group"], 0))

@@ -138,6 +138,24 @@ def test_a_command_ends_its_box_as_it_ended_itself(mine):
     assert mine.run("no-such-program").status == 127
 
 
+def test_a_box_may_be_started_again_after_it_ended(mine):
+    box = choose(mine.tier).box(mine.plan("/bin/sh", "-c", "echo $$ > ~/file"))
+    for _ in range(2):
+        assert subprocess.run(box.argv, env=dict(box.env), timeout=60).returncode == 0
+        assert f"{mine.home}/file" in box.look().entries
+    process = subprocess.Popen(box.argv, env=dict(box.env))
+    assert box.close().limit == "" and process.wait(20) is not None and mine.gone()
+
+
+def test_the_environment_of_a_plan_goes_to_its_command_alone(mine):
+    env = {**mine.env(), "LD_PRELOAD": "/evil.so", "PYTHONHOME": "/evil", "WITH_SPACE": "a b\nc"}
+    box = choose(mine.tier).box(mine.plan("/usr/bin/env", "-0", env=env))
+    assert not {"LD_PRELOAD", "PYTHONHOME"} & box.env.keys()
+    done = subprocess.run(box.argv, env=dict(box.env), capture_output=True, timeout=60)
+    assert b"WITH_SPACE=a b\nc\0" in done.stdout and f"HOME={mine.home}".encode() in done.stdout
+    box.close()
+
+
 def test_answers_and_plans_are_plain_data():
     plan = Plan(("x",), {}, "/h", "/h", answers=(Answer("h", "/p"),))
     assert plan.answers[0].status == 200 and plan.reach == "none"

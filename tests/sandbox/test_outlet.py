@@ -51,11 +51,11 @@ def led(hosts: list[str], name: str, port: int, first: bytes, real: int, address
     heard = Heard()
     ours, theirs = socket.socketpair()
     outlet.Outlet(Hosts(hosts), heard, leading(address, real)).take(theirs, name, port)
-    ours.sendall(first)
-    ours.shutdown(socket.SHUT_WR)
     ours.settimeout(20)
     back = b""
-    with contextlib.suppress(ConnectionResetError):  # closed, with what was said unread
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # closed before it was said, or with it unread
+        ours.sendall(first)
+        ours.shutdown(socket.SHUT_WR)
         while data := ours.recv(4096):
             back += data
     ours.close()

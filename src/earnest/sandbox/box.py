@@ -2,8 +2,9 @@
 
 The one seam between `sandbox` and who uses it (the assay, the census, the lanes of a gateway). A `Plan` says what runs and
 what is there for it; a tier turns it into a `Box`; a box is started by starting `box.argv` with `box.env` instead of the
-plan's own, with the same three standard streams, so that whoever starts processes (`upstream.stdio`) starts a boxed one the
-same way. The process that was started is the box: when it ends, all that ran inside has ended, however it tried to stay.
+plan's own (which goes to the command), with the same three standard streams, so that whoever starts processes
+(`upstream.stdio`) starts a boxed one the same way. The process that was started is the box: when it ends, all that ran
+inside has ended, however it tried to stay.
 
 What a tier cannot see is said (`Sight`), never taken for nothing seen.
 """
@@ -153,7 +154,8 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Box(Protocol):
-    """One command in its box. Not started by itself: start `argv` with `env`, once, in any folder."""
+    """One command in its box. Not started by itself: start `argv` with `env`, in any folder; it may be
+    started again after it ended."""
 
     tier: str
     sight: Sight

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -23,7 +22,7 @@ from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
 from earnest.sandbox.copies import Copies, forced, state_folder
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.launch.layers import SECRETS, SYSTEM
-from earnest.sandbox.line import end, ended, listen
+from earnest.sandbox.line import ENV, Line, ended
 from earnest.sandbox.plans import account_home, check, within
 from earnest.sandbox.runtimes import needs
 
@@ -52,22 +51,21 @@ class ConfinedBox:
         check(plan)
         self._state = state_folder()
         self._kept: Ended | None = None
-        self._control: socket.socket | None = None
         self._journal = Journal(f"{self._state}/events")
         try:
             self._copies = Copies(plan, self._state)
-            self._listener = listen(self._state)
+            self._line = Line(self._state)
             more = {"TMPDIR": self._copies.temporary, "RES_OPTIONS": "use-vc timeout:2"}
             readable = [*self._copies.readable, *_system(), "/proc", os.path.realpath("/etc/resolv.conf")]
             if plan.reach == "pretend":
                 folder, variables = trust.folder_and_env(plan, self._state)
                 readable.append(folder)
                 more |= variables
-            self.env: Mapping[str, str] = {"HOME": plan.home, **plan.env, **more}
-            readable += needs(plan.argv, self.env, plan.cwd, account_home()).paths
+            env = {"HOME": plan.home, **plan.env, **more}
+            readable += needs(plan.argv, env, plan.cwd, account_home()).paths
             told = {
                 **msgspec.to_builtins(plan),
-                "env": {},
+                "env": env,
                 "state": self._state,
                 "readable": readable,
                 "writable": self._copies.writable,
@@ -83,6 +81,7 @@ class ConfinedBox:
             shutil.rmtree(self._state, ignore_errors=True)
             raise
         self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
+        self.env: Mapping[str, str] = ENV
 
     def look(self) -> Look:
         return self._copies.look()
@@ -98,12 +97,7 @@ class ConfinedBox:
             return self._kept
         with contextlib.suppress(OSError):
             open(f"{self._state}/closing", "w").close()
-        if self._control is None:
-            with contextlib.suppress(OSError):
-                self._control, _ = self._listener.accept()
-        if self._control is not None:
-            end(self._control)
-        self._listener.close()
+        self._line.close()
         self._journal.events()
         self._kept = ended(self._state)
         self._copies.remove()

@@ -14,6 +14,34 @@ from typing import Final
 from earnest.sandbox.box import Ended
 
 END_S: Final = 10.0
+ENV: Final = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+"""The environment of a box's own process. The command's stands in the plan: what it names must change nothing outside."""
+
+
+class Line:
+    """This end of the line. A box that is started again talks on a new one, and the old one is let go."""
+
+    def __init__(self, state: str) -> None:
+        self._listener = listen(state)
+        self._now: socket.socket | None = None
+
+    def current(self) -> socket.socket | None:
+        """The line to the process that was started last; None while there was none."""
+        while True:
+            try:
+                newer, _ = self._listener.accept()
+            except OSError:
+                return self._now
+            if self._now is not None:
+                self._now.close()
+            self._now = newer
+
+    def close(self) -> None:
+        """Close it, which ends the box, and wait until that has happened."""
+        now = self.current()
+        if now is not None:
+            end(now)
+        self._listener.close()
 
 
 def listen(state: str) -> socket.socket:
@@ -23,7 +51,7 @@ def listen(state: str) -> socket.socket:
         listener.bind(f"/proc/self/fd/{folder}/box")
     finally:
         os.close(folder)
-    listener.listen(1)
+    listener.listen(8)
     listener.setblocking(False)
     return listener
 

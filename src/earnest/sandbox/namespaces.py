@@ -23,7 +23,7 @@ from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
 from earnest.sandbox.copies import forced, ours, state_folder
 from earnest.sandbox.journal import Journal
-from earnest.sandbox.line import END_S, end, ended, listen
+from earnest.sandbox.line import END_S, ENV, Line, ended
 from earnest.sandbox.overlay import Contents, Layer, Looker
 from earnest.sandbox.plans import account_home, check
 from earnest.sandbox.runtimes import needs
@@ -53,21 +53,21 @@ class NamespaceBox:
         check(plan)
         self._state = state_folder()
         self._kept: Ended | None = None
-        self._control: socket.socket | None = None
+        self._heard: socket.socket | None = None
         self._looker: Looker | None = None
         self._layers = -1
         self._journal = Journal(f"{self._state}/events")
         try:
             os.mkdir(f"{self._state}/layers", 0o700)
-            self._listener = listen(self._state)
+            self._line = Line(self._state)
             files, more = trust.files_and_env(plan)
-            self.env: Mapping[str, str] = {"HOME": plan.home, **plan.env, **more}
             with open(f"{self._state}/plan", "w") as file:
-                json.dump(_as_json(plan, self._state, files, self.env), file)
+                json.dump(_as_json(plan, self._state, files, {"HOME": plan.home, **plan.env, **more}), file)
         except BaseException:
             shutil.rmtree(self._state, ignore_errors=True)
             raise
         self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
+        self.env: Mapping[str, str] = ENV
 
     def look(self) -> Look:
         looker = self._open()
@@ -92,10 +92,7 @@ class NamespaceBox:
         self._journal.events()
         with contextlib.suppress(OSError):
             open(f"{self._state}/closing", "w").close()
-        control = self._accept()
-        if control is not None:
-            end(control)
-        self._listener.close()
+        self._line.close()
         self._journal.events()
         self._kept = ended(self._state)
         if self._layers >= 0:
@@ -109,20 +106,17 @@ class NamespaceBox:
         with contextlib.suppress(Exception):
             self.close()
 
-    def _accept(self) -> socket.socket | None:
-        """The line to the box's process; None while it was not started."""
-        if self._control is None:
-            try:
-                self._control, _ = self._listener.accept()
-            except OSError:
-                return None
-        return self._control
-
     def _open(self) -> Looker | None:
         """The looker, once the box has told what it is made of."""
-        if self._looker is None and self._kept is None and (control := self._accept()) is not None:
+        if self._kept is not None:
+            return None
+        control = self._line.current()
+        if control is not None and control is not self._heard:
             told = _told(control)
             if told is not None:
+                self._heard = control
+                if self._layers >= 0:
+                    os.close(self._layers)
                 text, self._layers = told
                 root = f"/proc/self/fd/{self._layers}"
                 layers = [
@@ -144,7 +138,7 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
             folder["source"] = ours(folder["source"], f"{state}/copy-{number}")
     return {
         **told,
-        "env": {},
+        "env": env,
         "state": state,
         "in_memory": True,
         "files": dict(files),

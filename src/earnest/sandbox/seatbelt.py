@@ -25,7 +25,7 @@ from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
 from earnest.sandbox.copies import Copies, forced, state_folder
 from earnest.sandbox.internet.outlet import environment
 from earnest.sandbox.journal import Journal
-from earnest.sandbox.line import ended
+from earnest.sandbox.line import ENV, ended
 from earnest.sandbox.plans import account_home, check
 from earnest.sandbox.runtimes import needs
 
@@ -75,11 +75,11 @@ class SeatbeltBox:
             folder, variables = trust.folder_and_env(plan, self._state)
             readable.append(folder)
             more |= variables
-        self.env: Mapping[str, str] = {"HOME": plan.home, **plan.env, **more}
-        readable += needs(plan.argv, self.env, plan.cwd, account_home()).paths
+        env = {"HOME": plan.home, **plan.env, **more}
+        readable += needs(plan.argv, env, plan.cwd, account_home()).paths
         told = {
             **msgspec.to_builtins(plan),
-            "env": {},
+            "env": env,
             "state": self._state,
             "owner": os.getpid(),
             "port": port,
@@ -91,6 +91,7 @@ class SeatbeltBox:
         with open(f"{self._state}/plan", "w") as file:
             json.dump(told, file)
         self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
+        self.env: Mapping[str, str] = ENV
 
     def look(self) -> Look:
         return self._copies.look()

@@ -50,7 +50,7 @@ def main(path: str) -> NoReturn:
         hold(bounds["memory"], bounds["processes"], bounds["disk"], bounds["cpu_s"])
 
     try:
-        child = subprocess.Popen(command, cwd=plan["cwd"], start_new_session=True, preexec_fn=bound)
+        child = subprocess.Popen(command, env=plan["env"], cwd=plan["cwd"], start_new_session=True, preexec_fn=bound)
     except OSError as error:
         print(f"earnest: the box could not be made: {error}", file=sys.stderr)
         _finish(state, None, "failed")

@@ -29,7 +29,7 @@ from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.first import find
 from earnest.sandbox.launch.keeper import FAILED, FORWARDED, Inner, Keeper, give_up, line_to_box
 from earnest.sandbox.launch.layers import DEVICES
-from earnest.sandbox.launch.listener import Listener, forks, starts
+from earnest.sandbox.launch.listener import Listener, forks, locks, starts
 from earnest.sandbox.launch.report import Report
 
 _MEANT_S: Final = 2.0
@@ -104,15 +104,16 @@ def _command(plan: dict[str, Any], other: int) -> NoReturn:
         user = os.getuid()
         others = sum(1 for pid in family.parents() if _owner(pid) == user)
         limits.hold(bounds["memory"], bounds["processes"] + others // 4, bounds["disk"], bounds["cpu_s"])
-        program = find(plan["argv"][0])
+        program = find(plan["argv"][0], plan["env"])
         kernel.drop_capabilities()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
         devices = [f"/dev/{name}" for name in (*DEVICES, "ptmx", "pts")]
         landlock.restrict(plan["readable"], plan["writable"], devices, tcp=False)
         held = ward.wanted(plan["watch"], landlock.version()) | (rules.counted() if user == 0 else {})
+        held |= rules.locks() if any(folder["access"] == "read" for folder in plan["folders"]) else {}
         number = rules.install(held, listened=True)
         os.write(other, struct.pack("=i", number))
-        os.execve(program, plan["argv"], os.environ)
+        os.execve(program, plan["argv"], plan["env"])
     except OSError as error:
         print(f"earnest: {plan['argv'][0]}: {error}", file=sys.stderr)
         sys.stderr.flush()
@@ -184,6 +185,7 @@ class _Guard:
         here = frozenset(port for host in named.all if host.is_here for port in host.ports)
         own = ward.Ward(self._report, self._plan["writable"], os.getpid(), inlet, self._meant, here, landlock.version())
         handlers = own.handlers() | starts(self._report)
+        handlers |= locks(self._report, [each["target"] for each in self._plan["folders"] if each["access"] == "read"])
         handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(family.below(os.getpid())))
         self._listener = Listener(kernel.descriptor_of(self._child, struct.unpack("=i", told)[0]), self._report, handlers)
         self._listener.aside(handlers["connect"])

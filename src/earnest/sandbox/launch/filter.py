@@ -102,6 +102,13 @@ def counted() -> dict[str, Block]:
     return {"fork": always(TELL), "vfork": always(TELL), "clone": [*_refusing(NEW_NAMESPACE, TELL), *asked]}
 
 
+def locks() -> dict[str, Block]:
+    """Rules for a box with folders of the machine that it may only read: a lock there would make others wait."""
+    set_lock, set_lock_wait, set_lock_of_file, set_lock_of_file_wait = 6, 7, 37, 38
+    commands = (set_lock, set_lock_wait, set_lock_of_file, set_lock_of_file_wait)
+    return {"flock": always(TELL), "fcntl": when_equal(1, commands, TELL)}
+
+
 def _refusing(bits: int, action: int) -> Block:
     """By any of these bits in a first argument; goes on behind itself where there is none."""
     return [DOMAIN, Step(_AND_SET, 0, 1, bits), Step(_RETURN, 0, 0, action)]

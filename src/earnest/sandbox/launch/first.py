@@ -21,7 +21,7 @@ from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch import kernel, limits
 from earnest.sandbox.launch.keeper import FORWARDED
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
-from earnest.sandbox.launch.listener import Listener, connections, forks, starts
+from earnest.sandbox.launch.listener import Listener, connections, forks, locks, starts
 from earnest.sandbox.launch.report import Report
 
 _READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "kcore", "keys", "timer_list")
@@ -41,6 +41,9 @@ def run(plan: dict[str, Any], report: Report, status: int, control: socket.socke
         os.close(own)
         _command(plan, other)
     os.close(other)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):  # the command's alone, so that its closing them is seen
+        os.dup2(null, number)
     _First(plan, report, status, child, own, layers, on_disk).serve()
 
 
@@ -53,6 +56,8 @@ def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, in
     on_disk = not plan["in_memory"] or not _has_attributes(folder)
     if on_disk:
         kernel.syscall("umount2", os.fsencode(folder), 0)
+        folder = f"{folder}/{time.monotonic_ns()}"  # it may have been started before
+        os.mkdir(folder)
     for name in ("made", "up", "work", "root"):
         os.mkdir(f"{folder}/{name}")
     layers = Layers(f"{folder}/made")
@@ -140,14 +145,15 @@ def _command(plan: dict[str, Any], other: int) -> None:
         os.chdir(plan["cwd"])
         bounds = plan["limits"]
         limits.hold(bounds["memory"], bounds["processes"], bounds["disk"], bounds["cpu_s"])
-        program = find(plan["argv"][0])
+        program = find(plan["argv"][0], plan["env"])
         kernel.drop_capabilities()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that the listener may read what is asked
         listened = _listened(plan)
-        held = rules.base(listened) | (rules.counted() if listened and os.geteuid() == 0 else {})
+        held = rules.base(listened) | (rules.counted() if os.geteuid() == 0 else {})
+        held |= rules.locks() if _read_only(plan) else {}
         number = rules.install(held, listened)
         os.write(other, struct.pack("=i", number))
-        os.execve(program, plan["argv"], os.environ)
+        os.execve(program, plan["argv"], plan["env"])
     except OSError as error:
         print(f"earnest: {plan['argv'][0]}: {error}", file=sys.stderr)
     os._exit(127)
@@ -157,11 +163,15 @@ def _listened(plan: dict[str, Any]) -> bool:
     return bool(plan["watch"]) or os.geteuid() == 0 or any(folder["access"] != "copy" for folder in plan["folders"])
 
 
-def find(command: str) -> str:
+def _read_only(plan: dict[str, Any]) -> list[str]:
+    return [folder["target"] for folder in plan["folders"] if folder["access"] == "read"]
+
+
+def find(command: str, env: dict[str, str]) -> str:
     """The file that a command means, by PATH."""
     if "/" in command:
         return command
-    for folder in os.environ.get("PATH", os.defpath).split(":"):
+    for folder in env.get("PATH", os.defpath).split(":"):
         path = os.path.join(folder or ".", command)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
@@ -226,6 +236,7 @@ class _First:
         own = self._is_own if self._granted else None
         handlers |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
         handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self._pids()))
+        handlers |= locks(self._report, _read_only(self._plan))
         self._listener = Listener(kernel.descriptor_of(self._child, number), self._report, handlers)
         self._listener.aside(handlers["connect"])
         poll.register(self._listener.descriptor, select.POLLIN)

@@ -30,6 +30,8 @@ class Inner(NamedTuple):
 
 def line_to_box(state: str) -> socket.socket:
     """The line to the Box. A path of a socket must be short, so it is named by its folder's descriptor."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{state}/ended")  # of an earlier start
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = os.open(state, os.O_PATH | os.O_DIRECTORY)
     control.connect(f"/proc/self/fd/{folder}/box")

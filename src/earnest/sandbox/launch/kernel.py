@@ -13,7 +13,7 @@ _OLD: Final = {
     # name: (x86-64, arm64); -1: arm64 never had it
     "open": (2, -1), "ioctl": (16, 29), "shmget": (29, 194), "socket": (41, 198), "connect": (42, 203), "sendto": (44, 206),
     "sendmsg": (46, 211), "bind": (49, 200), "listen": (50, 201), "socketpair": (53, 199), "clone": (56, 220),
-    "execve": (59, 221), "kill": (62, 129), "semget": (64, 190), "msgget": (68, 186), "flock": (73, 32),
+    "execve": (59, 221), "kill": (62, 129), "semget": (64, 190), "msgget": (68, 186), "flock": (73, 32), "fcntl": (72, 25),
     "truncate": (76, 45), "rename": (82, -1), "mkdir": (83, -1), "rmdir": (84, -1), "creat": (85, -1), "link": (86, -1),
     "unlink": (87, -1), "symlink": (88, -1), "chmod": (90, -1), "chown": (92, -1), "lchown": (94, -1), "ptrace": (101, 117),
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "mknod": (133, -1), "personality": (135, 92),

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import kernel
 from earnest.sandbox.launch.filter import NEW_NAMESPACE
+from earnest.sandbox.launch.layers import within
 from earnest.sandbox.launch.report import Report
 
 _RECEIVE, _SEND, _STILL_THERE = 0xC0502100, 0xC0182101, 0x40082102
@@ -168,6 +169,24 @@ def forks(report: Report, most: int, count: Callable[[], int]) -> dict[str, Hand
         return None
 
     return dict.fromkeys(("fork", "vfork", "clone"), fork)
+
+
+def locks(report: Report, readable: list[str]) -> dict[str, Handler]:
+    """Refuses locks on files of the machine that the box may only read. That the descriptor may be another one by the time the
+    kernel looks makes others wait, and no more."""
+    unlock, no_lock = 8, 2
+
+    def lock(call: Call) -> Answer:
+        path = os.readlink(f"/proc/{call.thread}/fd/{call.args[0] & 0x7FFFFFFF}")
+        if not any(within(path, folder) for folder in readable):
+            return None
+        releases = call.args[1] & unlock if call.name == "flock" else call.memory(call.args[2], 2) == bytes([no_lock, 0])
+        if releases:
+            return None
+        report.say("refused", path, detail=f"{call.name}: a lock on what may only be read")
+        return errno.EACCES
+
+    return {"flock": lock, "fcntl": lock}
 
 
 def address_of(raw: bytes) -> tuple[str, int]:
