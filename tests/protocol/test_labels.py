@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earnest.core import canonical
+from earnest.protocol import labels
 from earnest.protocol.labels import Facts, Labelled, meta_bits, settle, tool_labels
 from properties import examples
 
@@ -112,3 +114,33 @@ def test_more_labels_never_restrict_less(first: Any, second: Any) -> None:
         assert getattr(one.restrict, name) in (None, True)
         assert getattr(one.relax, name) in (None, False)
         assert not (getattr(one.restrict, name) and getattr(one.relax, name) is False)
+
+
+@pytest.mark.parametrize(
+    ("template", "yes", "no"),
+    [
+        ("mail://{box}/{id}", "mail://in/7", "mail://in"),
+        ("{+path}", "anything at all", None),
+        ("a{x}b{y}c", "abbc", "ab"),
+        ("a{x}a", "aa", "a"),
+        ("plain", "plain", "plain2"),
+    ],
+)
+def test_a_template_stands_for_what_it_can_become(template: str, yes: str, no: str | None) -> None:
+    said = {"uriTemplate": template, "_meta": {TA: {"untrusted": True}}}
+    item = labels.listed(json.dumps(said).encode())
+    assert item is not None and item.bits == labels.UNTRUSTED
+    assert item.covers(yes) and (no is None or not item.covers(no))
+    assert labels.listed(json.dumps({"uri": "x"}).encode()) is None
+
+
+def test_what_earnest_writes_it_reads_again_and_nothing_is_lost() -> None:
+    for raw in (b"{}", b'{"content":[]}', b'{"_meta":null,"a":1}', b'{"_meta":{"k":1.0},"a":{"b" : 2}}', b'{"_meta":[]}'):
+        for bits in range(4):
+            for annotations in (False, True):
+                members = canonical.members(raw)
+                after = labels.written(raw, members, bits, annotations=annotations)
+                found = labels.settle(labels.meta_bits(json.loads(after)["_meta"])).restrict
+                assert (bool(found.private), bool(found.untrusted)) == (bool(bits & 1), bool(bits & 2))
+                again = canonical.members(after)
+                assert {k: v for k, v in again.items() if k != "_meta"} == {k: v for k, v in members.items() if k != "_meta"}

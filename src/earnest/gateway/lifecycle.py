@@ -90,6 +90,9 @@ async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> N
         outlet.finish(envelope.error(message.id, UNAVAILABLE, text))
         return
     result = _modern_hello(link, servers[0]) if session.modern else _legacy_hello(session, link, servers[0])
+    instructions = servers[0].server.instructions
+    if instructions:
+        session.gateway.engine.flows.shown(session.client.key, servers[0].name, "instructions", string(instructions))
     outlet.finish(envelope.result(message.id, result))
 
 

@@ -102,6 +102,7 @@ async def _tools(session: Session) -> dict[str, bytes]:
             if reason:
                 hidden[reason] += 1
                 continue
+            session.gateway.engine.flows.shown(session.client.key, served.name, tool.name, tool.definition)
             alias = tool.name if aliases is None else aliases.of[served.name, tool.name]
             items.append(session.gateway.rendered(tool, alias))
     members = {"tools": b"[%b]" % b",".join(items)}
@@ -150,7 +151,10 @@ async def _pages(session: Session, served: Served, method: str) -> list[bytes]:
     if _NEEDS[method] not in link.hello.capabilities:
         return []
     patience = served.timeout if session.route.kind == "server" else min(PATIENCE_S, served.timeout)
-    return [item async for item in pages(link, method, timeout=patience)]
+    found = [item async for item in pages(link, method, timeout=patience)]
+    served.server.note_listed(method, found)
+    session.gateway.engine.flows.shown(session.client.key, served.name, method, b"[%b]" % b",".join(found))
+    return found
 
 
 async def find(session: Session, method: Method, subject: calls.Subject | None) -> None:

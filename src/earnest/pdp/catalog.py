@@ -23,7 +23,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_wire
 from earnest.core.profile import NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve, riskier
 from earnest.pdp.schema import only_plain_values
-from earnest.protocol.labels import tool_labels
+from earnest.protocol.labels import Listed, listed, tool_labels
 
 INSTRUCTIONS: Final = "\0instructions"
 """The name under which a server's instructions are pinned."""
@@ -155,6 +155,7 @@ class Server:
         self.contained: Labels = NOTHING
         self.tools: dict[str, Tool] = {}
         self.methods: dict[str, Tool] = {}
+        self._listed: dict[str, list[Listed]] = {}
         self.instructions = ""
         self.instructions_pending = ""
         self.listed = False
@@ -172,6 +173,19 @@ class Server:
             self.methods[name] = entry
             self._resolve(entry)
         return entry
+
+    def note_listed(self, method: str, items: Sequence[bytes]) -> None:
+        """Take what a list of prompts, resources or templates labels: what is read or fetched by such a name is that."""
+        self._listed[method] = [found for item in items if (found := listed(item)) is not None]
+
+    def listed_labels(self, name: str) -> int:
+        """What the lists say of what a prompt's name or a URI brings, in `protocol.labels`' bits: only what restricts."""
+        bits = 0
+        for known in self._listed.values():
+            for item in known:
+                if item.bits & ~bits and item.covers(name):
+                    bits |= item.bits
+        return bits
 
     def unknown(self, name: str) -> Tool:
         """The entry of a tool the server does not list: nothing is known, no person has seen it."""

@@ -177,7 +177,7 @@ class Engine:
     def admit(self, judgement: Judgement) -> None:
         """Keep the labels that this call's own sources set, before it goes out. Raises E14xx if they cannot be kept."""
         question, profile = judgement.question, judgement.profile
-        bits = _sources(profile)
+        bits = _sources(profile) | question.listed
         judgement.labels_after = judgement.labels_before | bits
         if bits:
             self._raise(judgement, question, bits)
@@ -198,7 +198,7 @@ class Engine:
         if self.flows.listens and self.flows.observed(judgement, raw, untrusted=bool(bits & UNTRUSTED)):
             bits |= UNTRUSTED
         judgement.labels_after |= bits
-        judgement.result_labels = bits | _sources(judgement.profile)
+        judgement.result_labels = bits | _sources(judgement.profile) | judgement.question.listed
         # What the call's own sources set was kept before it went out; where the conversation ended meanwhile, what arrives now
         # belongs to the one that goes on. Labels that only other keys carry are not this key's.
         missing = judgement.result_labels & ~self.conversations.own(judgement.question.key)

@@ -36,6 +36,8 @@ class Question(msgspec.Struct, frozen=True):
     hidden: str = ""
     hides: Callable[[Tool], str] | None = None
     folder: str = ""
+    listed: int = 0
+    """Labels that the server's lists put on what is asked for."""
 
 
 class Judgement(msgspec.Struct):

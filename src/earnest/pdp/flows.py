@@ -30,7 +30,7 @@ from earnest.core.profile import Profile
 from earnest.core.provenance import Source
 from earnest.core.roles import ArgumentRoles, Role, Roles, label
 from earnest.core.storage import Mark, Memory, objects, texts, unspoken
-from earnest.core.values import tokens
+from earnest.core.values import leaves, tokens
 from earnest.pdp.catalog import Tool
 from earnest.pdp.conversations import Conversations
 from earnest.pdp.facts import Judgement, Question
@@ -38,8 +38,12 @@ from earnest.pdp.facts import Judgement, Question
 Mode = Literal["words", "always", "off"]
 RESULT_BYTES: Final = 256 * 1024
 """A longer result is not taken apart: the conversation then counts as having read more than can be compared."""
+SHOWN_BYTES: Final = 512 * 1024
+"""Text that servers said of themselves to one client, of which values are taken in; more is more than can be compared."""
 MOST: Final = 64
 """Conversations whose values are held; of one that is pushed out only that its words were known."""
+_SPEAKING: Final = frozenset(("", "description", "title", "name", "uri", "uriTemplate", "default", "const", "enum", "examples"))
+"""Members of a definition that a model takes for words, not for structure."""
 _CONTENT: Final[Roles] = frozenset((Role.CONTENT,))
 
 
@@ -85,6 +89,7 @@ class Flows:
         self._ledgers: dict[Key, Ledger] = {}
         self._memories: dict[str, Memory] = {}
         self._nobody: Ledger | None = None
+        self._shown: dict[Key, dict[tuple[str, str], tuple[bytes, Source]]] = {}
         self.speaks = mode == "always"
         """Whether the rule can have anything to say: one look, for the many calls where it has not."""
         self._marked = marks is not None and marks.any()
@@ -117,6 +122,9 @@ class Flows:
             found = Ledger(self.reader)
             if self._conversations.labels(key) & UNTRUSTED:
                 found.values.untrusted.full = True
+            for length in range(1, len(key) + 1):
+                for raw, source in self._shown.get(key[:length], {}).values():
+                    _take_in(found, raw, source)
         self._ledgers[key] = found  # the last is the one used last
         for old in list(self._ledgers)[: -self._most]:
             if self._ledgers[old].wishes or not self._ledgers[old].values.untrusted.empty:
@@ -137,6 +145,21 @@ class Flows:
         """Take in a text that is not the user's."""
         self.open(key).untrusted(text, source)
 
+    def shown(self, key: Key, server: str, what: str, raw: bytes) -> None:
+        """What a server says of itself went to a client: instructions, descriptions, names. A stranger's text: it sets no
+        label, since what of it a person has seen is pinned, but a value from it is nobody's own. `what`: a tool, or which
+        list."""
+        known = self._shown.setdefault(key, {})
+        found = known.get((server, what))
+        if found is not None and found[0] == raw:
+            return
+        source = Source("as listed", server, what)
+        if sum(len(text) for text, _ in known.values()) + len(raw) > SHOWN_BYTES:
+            raw = b""
+        known[server, what] = raw, source
+        for ledger in self._of(key):
+            _take_in(ledger, raw, source)
+
     def carry(self, old: Key, new: Key) -> None:
         """A conversation goes on under another key: what it held goes with it."""
         found = self._ledgers.get(old)
@@ -147,6 +170,7 @@ class Flows:
         """Conversations are over."""
         for key in gone:
             self._ledgers.pop(key, None)
+            self._shown.pop(key, None)
         self._settle()
 
     def _of(self, key: Key) -> list[Ledger]:
@@ -282,6 +306,19 @@ class Flows:
         if found is None:
             found = self._memories[principal] = Memory(self._marks.load(principal) if self._marks is not None else ())
         return found
+
+
+def _take_in(ledger: Ledger, raw: bytes, source: Source) -> None:
+    if not raw:
+        ledger.values.untrusted.full = True
+        return
+    try:
+        found: Any = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        found = raw.decode("utf-8", "replace")
+    for path, value in leaves(found):
+        if isinstance(value, str) and path.rpartition(".")[2].removesuffix("[]") in _SPEAKING:
+            ledger.untrusted(value, source)
 
 
 def _shipped() -> Reader:

@@ -26,6 +26,7 @@ nobody reads less from it than from the server's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -135,6 +136,53 @@ def tool_labels(tool: bytes) -> Labelled:
     # On a tool `openWorldHint` is one of the four hints and is resolved with them, not here.
     bits |= _annotation_bits(value.get("annotations"), response=False)
     return settle(bits)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """Which names or URIs a listed object stands for, and what it restricts of them (`PRIVATE`, `UNTRUSTED`). `pieces`: what
+    stands between the variables of a template; one for what has none."""
+
+    pieces: tuple[str, ...]
+    bits: int
+
+    def covers(self, name: str) -> bool:
+        """Whether a name is meant. A variable of a template stands for anything."""
+        first, *rest = self.pieces
+        if not rest:
+            return name == first
+        if not name.startswith(first):
+            return False
+        at = len(first)
+        for piece in rest[:-1]:
+            found = name.find(piece, at)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        return name.endswith(rest[-1]) and len(name) - len(rest[-1]) >= at
+
+
+class _Item(msgspec.Struct):
+    name: str = ""
+    uri: str = ""
+    uriTemplate: str = ""
+
+
+_VARIABLE: Final = re.compile(r"\{[^{}]*\}")
+
+
+def listed(item: bytes) -> Listed | None:
+    """What a listed prompt, resource or template restricts; None where that is nothing."""
+    found = tool_labels(item).restrict
+    bits = (PRIVATE if found.private else 0) | (UNTRUSTED if found.untrusted else 0)
+    if not bits:
+        return None
+    try:
+        value = msgspec.json.decode(item, type=_Item)
+    except msgspec.MsgspecError:
+        return Listed(("", ""), bits)
+    if value.uriTemplate:
+        return Listed(tuple(_VARIABLE.split(value.uriTemplate)), bits)
+    return Listed((value.uri or value.name,), bits)
 
 
 def _carried(meta: Mapping[str, Any]) -> int:
