@@ -55,7 +55,17 @@ def test_a_package_of_pypi_is_installed_started_and_taken_away(wheels, tmp_path)
     found = record(spec, FAST)
     assert found.failure is None, found.failure
     assert (found.version, found.licence, found.package) == ("1.2.3", "MIT", "pypi:probe-mcp==1.2.3")
-    assert found.install_s > 0 and found.install_bytes > 0 and len(tools_of(found.main)) == 1
+    assert (
+        "{PREFIX}" not in str(found.legs) and found.install_s > 0 and found.install_bytes > 0 and len(tools_of(found.main)) == 1
+    )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a sandbox is needed")
+def test_where_it_was_installed_is_not_told(wheels, tmp_path):
+    tell = ("-c", "import sys; sys.exit('I am at ' + sys.argv[1])", "{PREFIX}/x")
+    found = record(Spec(name="probe", source="pypi", package="probe-mcp==1.2.3", program="python", args=tell), FAST)
+    assert found.failure.code == "E1205" and "I am at {PREFIX}/x" in found.failure.message
+    assert "/probe-" not in str(found.legs)
 
 
 def test_what_cannot_be_installed_or_started_is_told_in_the_installers_words(wheels, tmp_path):

@@ -149,12 +149,14 @@ def test_recordings_become_records_of_their_cohort(tmp_path):
         json.dumps({"server": "a/b c", "tools": [tool()], "package": "p@1"})
         + "\n"
         + json.dumps({"server": "d", "tools": [tool(), tool("t")]})
+        + "\n"
+        + json.dumps({"server": "d", "tools": [tool("other")]})
     )
     out = tmp_path / "out"
     recording = Recording(path=str(tmp_path / "dump.jsonl"), cohort="dump-2025", licence="MIT")
     summary, _ = go(Listing(recordings=(recording,)), out, Local(1))
     found = {one.name: one for one in keeping.records(out / "records")}
-    assert summary.recordings == 2 and set(found) == {"a/b c", "d"}
+    assert summary.recordings == 3 and set(found) == {"a/b c", "d", "d (2)"}
     assert {(one.cohort, one.licence, one.source) for one in found.values()} == {("dump-2025", "MIT", "file")}
 
 

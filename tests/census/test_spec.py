@@ -122,3 +122,9 @@ def test_a_list_that_is_not_there_is_told(tmp_path):
         load(tmp_path / "none.toml")
     assert caught.value.code == "E1019"
     assert tomllib.loads(EXAMPLE.read_text())["cohort"] == "live"
+
+
+def test_the_example_of_recordings_keeps_their_cohorts_apart():
+    listing = load(EXAMPLE.with_name("recordings.toml"))
+    assert not listing.servers and len({one.cohort for one in listing.recordings}) == len(listing.recordings) == 4
+    assert all(Path(one.path).is_relative_to(EXAMPLE.parent / "recordings") and one.licence for one in listing.recordings)

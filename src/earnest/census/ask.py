@@ -13,7 +13,6 @@ from msgspec import Raw
 
 from earnest.census.record import Failure, Leg, Step
 from earnest.core.errors import EarnestError
-from earnest.core.scrub import Scrubber
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply
 from earnest.upstream.http import HttpLink
 from earnest.upstream.opening import ClientHello, string
@@ -74,7 +73,7 @@ class _Probing(StdioLink):
 
 
 async def ask_command(
-    name: str, argv: tuple[str, ...], env: Mapping[str, str], era: Era, timeouts: Timeouts, scrub: Scrubber
+    name: str, argv: tuple[str, ...], env: Mapping[str, str], era: Era, timeouts: Timeouts, scrub: Callable[[str], str]
 ) -> Leg:
     """Start a command, open it in an era, list its tools, end it."""
     words: deque[str] = deque(maxlen=_WORDS)
@@ -84,7 +83,9 @@ async def ask_command(
     return msgspec.structs.replace(leg, probe=Raw(link.refused))
 
 
-async def ask_url(name: str, url: str, headers: Mapping[str, str], era: Era, timeouts: Timeouts, scrub: Scrubber) -> Leg:
+async def ask_url(
+    name: str, url: str, headers: Mapping[str, str], era: Era, timeouts: Timeouts, scrub: Callable[[str], str]
+) -> Leg:
     """The same for an address."""
     words: deque[str] = deque(maxlen=_WORDS)
     hello = ClientHello(prefer_modern=era == "modern")
@@ -92,7 +93,9 @@ async def ask_url(name: str, url: str, headers: Mapping[str, str], era: Era, tim
     return await _leg(link, era, timeouts, words, name, scrub)
 
 
-async def _leg(link: StdioLink | HttpLink, era: Era, timeouts: Timeouts, words: deque[str], name: str, scrub: Scrubber) -> Leg:
+async def _leg(
+    link: StdioLink | HttpLink, era: Era, timeouts: Timeouts, words: deque[str], name: str, scrub: Callable[[str], str]
+) -> Leg:
     step: Literal["start", "open", "list"] = "open"
     begun = time.monotonic()
     modern: bool | None = None

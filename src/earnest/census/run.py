@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
@@ -83,8 +84,12 @@ def run(
         if not settings.work and schedule.here:
             settings = msgspec.structs.replace(settings, work=str(work))
         count = 0
+        named: Counter[tuple[str, str]] = Counter()
         for recording in listing.recordings:
             for one in recorded(recording):
+                named[one.cohort, one.name] += 1
+                if (times := named[one.cohort, one.name]) > 1:  # two of one name are two servers
+                    one = msgspec.structs.replace(one, name=f"{one.name} ({times})")
                 keeping.save(folder, one, sync=False)
                 count += 1
         missing = [spec for spec in listing.servers if not _done(folder, spec, retry_failed)]

@@ -96,7 +96,8 @@ def _contained(spec: Spec, settings: Settings, found: Record) -> Record:
         found = msgspec.structs.replace(found, legs=legs, failure=_common_failure(legs), containment=held)
         return _with_facts(found, installed, spec)
     except EarnestError as error:
-        return msgspec.structs.replace(found, failure=Failure(step, error.code, error.told))  # type: ignore[arg-type]
+        told = _placeless(folder / "prefix")(error.told)
+        return msgspec.structs.replace(found, failure=Failure(step, error.code, told))  # type: ignore[arg-type]
     finally:
         if not settings.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -138,8 +139,13 @@ async def _of_command(spec: Spec, timeouts: Timeouts, argv: tuple[str, ...], pre
     legs = []
     for era in _ERAS:
         with contain.box(words, env, [Path(one) for one in spec.folders], prefix, timeouts.leg_s) as box:
-            legs.append(await ask_command(spec.name, box.argv, box.env, era, timeouts, Scrubber()))
+            legs.append(await ask_command(spec.name, box.argv, box.env, era, timeouts, _placeless(prefix)))
     return tuple(legs)
+
+
+def _placeless(prefix: Path | None) -> Callable[[str], str]:
+    """Takes the place where a server was installed out of what is told of it: it says nothing but how this machine is."""
+    return lambda text: text if prefix is None else text.replace(str(prefix), "{PREFIX}")
 
 
 def _filled(text: str, places: dict[str, str]) -> str:
