@@ -5,7 +5,6 @@
 # alone messages are refused. So what is accepted here must be accepted there, with the same reading; the reverse need not hold.
 # Nothing is read at or beyond `end`.
 
-from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy
 
 ctypedef const unsigned char* Place
@@ -18,8 +17,42 @@ cdef struct Span:
     Place at
     Py_ssize_t size
 
-cdef uint64_t ONES = 0x0101010101010101ULL
-cdef uint64_t TOPS = 0x8080808080808080ULL
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #ifdef __SSE2__
+    #include <emmintrin.h>
+    #endif
+    /* Behind what neither ends a string nor wants a look in it, sixteen or eight bytes at a time; none behind `end` is read. */
+    static inline const unsigned char *unremarkable(const unsigned char *at, const unsigned char *end) {
+    #ifdef __SSE2__
+        const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\\\'), space = _mm_set1_epi8(0x20);
+        while (end - at >= 16) {
+            __m128i some = _mm_loadu_si128((const __m128i *)at);
+            /* As signed bytes, those beyond ASCII are less than a space too. */
+            __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(some, quote), _mm_cmpeq_epi8(some, slash)),
+                                       _mm_cmplt_epi8(some, space));
+            int found = _mm_movemask_epi8(odd);
+            if (found) return at + __builtin_ctz((unsigned)found);
+            at += 16;
+        }
+    #else
+        const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+        while (end - at >= 8) {
+            uint64_t word, quote, slash;
+            memcpy(&word, at, 8);
+            quote = word ^ (ones * 0x22);
+            slash = word ^ (ones * 0x5C);
+            if ((((quote - ones) & ~quote) | ((slash - ones) & ~slash) | ((word - ones * 0x20) & ~word) | word) & tops) break;
+            at += 8;
+        }
+    #endif
+        while (at < end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\\\') at++;
+        return at;
+    }
+    """
+    Place unremarkable(Place at, Place end) noexcept nogil
 
 
 cdef inline Place space(Place at, Place end) noexcept nogil:
@@ -89,20 +122,11 @@ cdef Place beyond_ascii(Place at, Place end) noexcept nogil:
 
 cdef Place string(Place at, Place end, bint* plain) noexcept nogil:
     """Behind a string. `plain` is taken away where it has escapes or is not ASCII."""
-    cdef uint64_t word, quote, slash, control
     if at >= end or at[0] != 0x22:
         return NULL
     at += 1
     while at != NULL and at < end:
-        # Eight bytes at a time, as long as none of them ends the string or wants a look.
-        while end - at >= 8:
-            memcpy(&word, at, 8)
-            quote = word ^ (ONES * 0x22)
-            slash = word ^ (ONES * 0x5C)
-            control = word - (ONES * 0x20)
-            if (((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | (control & ~word) | word) & TOPS:
-                break
-            at += 8
+        at = unremarkable(at, end)
         if at == end:
             break
         if at[0] == 0x22:

@@ -146,14 +146,16 @@ cdef bytes split(bytes data, Py_ssize_t* body, long long* length):
 
 # the chain
 
-cdef bytes digest(bytes data):
-    """SHA-256 in hexadecimal digits."""
+cdef bytes digest(bytes data, Py_ssize_t at=0, Py_ssize_t size=-1):
+    """SHA-256 of a part in hexadecimal digits."""
     cdef unsigned char found[32]
     cdef bytes text
     cdef char* out
     cdef int n
-    if not sha256_at_once(PyBytes_AS_STRING(data), len(data), found):
-        return sha256(data).hexdigest().encode()
+    if size < 0:
+        size = len(data)
+    if not sha256_at_once(PyBytes_AS_STRING(data) + at, size, found):
+        return sha256(memoryview(data)[at : at + size]).hexdigest().encode()
     text = PyBytes_FromStringAndSize(NULL, 64)
     out = PyBytes_AS_STRING(text)
     for n in range(32):
@@ -615,36 +617,37 @@ cdef class Tracks:
             return False
         if piece(id.at, id.size) != whole(trip.number):
             return False
-        self.finish(trip, failed, piece(result.at, result.size))
+        self.finish(trip, failed, data, result.at - <Place> PyBytes_AS_STRING(data), result.size)
         if trip.upstream.carried(trip.known, trip.track.waiting):
             trip.track.idle.append(trip.upstream)
         return True
 
-    cdef finish(self, Trip trip, bint failed, bytes result):
-        """The outcome's record, and the answer to the client."""
+    cdef finish(self, Trip trip, bint failed, bytes data, Py_ssize_t at, Py_ssize_t result):
+        """The outcome's record, and the answer to the client. `at`, `result`: where the result stands in `data`, its length."""
         cdef Track track = trip.track
         cdef double now = self.clock()
-        cdef bytes sha256 = digest(result)
-        cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(track.said) + len(result)
+        cdef bytes sha256 = digest(data, at, result)
+        cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(track.said) + result
         cdef object connection = trip.connection
         trip.leave()
         count_out(self.by_client, track.client)
         count_out(self.by_server, track.server)
         if self.keep is not None:
-            self.keep("result", sha256.decode(), result)
+            self.keep("result", sha256.decode(), data[at : at + result])
         self.chain.append(b"".join((
             b'{"kind":"outcome","time":', decimal(now, 6), b',"decision":"', self.chain.name, b".", whole(trip.receipt),
             b'","outcome":"', b"error" if failed else b"ok", b'","labels_after":', whole(track.labels_after),
-            b',"duration_ms":', decimal(max(0.0, now - trip.time) * 1000, 3), b',"result_sha256":"', sha256, b'","result_bytes":', whole(len(result)),
+            b',"duration_ms":', decimal(max(0.0, now - trip.time) * 1000, 3), b',"result_sha256":"', sha256, b'","result_bytes":', whole(result),
             b',"detail":""}',
         )))
         self.soon()
         head = b"".join((HEAD, whole(size), b"\r\n\r\n", ENVELOPE, trip.id, RESULT, track.said))
-        if len(result) < APART:
-            connection.answer(b"".join((head, piece(<Place> PyBytes_AS_STRING(result) + 1, len(result) - 1), b"}")), False)
+        # What was said stands in place of the brace that opens the result.
+        if result < APART:
+            connection.answer(b"".join((head, data[at + 1 : at + result], b"}")), False)
         else:
             connection.write(head)
-            connection.write(memoryview(result)[1:])
+            connection.write(memoryview(data)[at + 1 : at + result])
             connection.answer(b"}", False)
 
 

@@ -142,6 +142,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._raw: RawHeaders = []
+        self._raw_head = b""
+        self._fed = 0
         self._head_bytes = 0
         self._head_fed = 0
         self._body_fed = 0
@@ -210,11 +212,11 @@ class ClientConnection(asyncio.Protocol):
         if self.handle is None:
             self.cut()  # nobody asked: whatever this is, it is no answer to the next request
             return
-        raw = b""
+        self._fed += len(data)
         if not self._heard:
             end = data.find(b"\r\n\r\n") + 4
-            raw = data[:end]
-            known = self.pool.heads.get(raw)
+            self._raw_head = data[:end]
+            known = self.pool.heads.get(self._raw_head)
             if known is not None and end + known.length == len(data) and known.length <= self.handle.max_body:
                 self._whole(self.handle, known, data[end:])
                 return
@@ -233,7 +235,8 @@ class ClientConnection(asyncio.Protocol):
         if self.handle is None:
             return
         if self._complete:
-            if raw and self._keep and self._error is None and len(raw) + self._body_bytes == len(data):
+            raw = self._raw_head
+            if raw and self._keep and self._error is None and len(raw) + self._body_bytes == self._fed:
                 self._remember(raw)
             self._finish(reuse=self._keep and self._error is None)
         elif self._error is not None:
@@ -256,7 +259,7 @@ class ClientConnection(asyncio.Protocol):
             self._finish(reuse=True)
 
     def _remember(self, raw: bytes) -> None:
-        """Keep the head of an answer that was all that was read, framed by its length alone."""
+        """Keep the head of an answer whose body, framed by its length alone, was all that was read behind it."""
         headers = Headers(self._raw)
         if headers.get("content-length") is None or self._status in (204, 304) or len(raw) > _KEPT_HEAD_BYTES:
             return
