@@ -18,6 +18,8 @@ from earnest.sandbox.box import Entry, File, Look
 
 KEPT: Final = 8 << 20
 """Bytes of a file whose content is kept; of larger ones there is the digest alone."""
+KEPT_TOGETHER: Final = 512 << 20
+"""Bytes that are kept for one box."""
 _DELETED: Final = 20_000
 """Paths that the loss of one folder is spelled out for."""
 _PIECE: Final = 1 << 20
@@ -37,6 +39,7 @@ class Contents:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._digests: dict[tuple[int, ...], str] = {}
+        self._room = KEPT_TOGETHER
 
     def digest(self, path: str, status: os.stat_result, ours: bool) -> str:
         """SHA-256 of a file in hex; its content is kept where it is small enough. Empty where it cannot be read. `ours`: the
@@ -60,7 +63,8 @@ class Contents:
             return ""
         digest = whole.hexdigest()
         place = os.path.join(self._folder, digest)
-        if pieces and not os.path.exists(place):
+        if pieces and status.st_size <= self._room and not os.path.exists(place):
+            self._room -= status.st_size
             with open(f"{place}.new", "wb") as file:
                 file.writelines(pieces)
             os.rename(f"{place}.new", place)

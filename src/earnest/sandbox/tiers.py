@@ -138,6 +138,8 @@ def remedy(env: Mapping[str, str]) -> str:
             "This is a container: start it with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` "
             "(Docker), or run earnest outside of it."
         )
+    if _says("/proc/sys/kernel/yama/ptrace_scope") in ("2", "3"):
+        found.append("Yama keeps a listener from its own children: `sudo sysctl -w kernel.yama.ptrace_scope=1`.")
     release = os.uname().release.split("-")[0].split(".")
     numbers = tuple(int(part) for part in release[:2] if part.isdigit())
     if sys.platform.startswith("linux") and numbers < (5, 13):

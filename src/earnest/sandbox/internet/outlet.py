@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from earnest.sandbox.internet.hosts import WEB, Hosts, is_address, is_own_network
 from earnest.sandbox.internet.talk import looks_like_http
+from earnest.sandbox.launch import landlock
 from earnest.sandbox.launch.report import Report
 
 _AT_ONCE: Final = 128
@@ -34,6 +35,7 @@ class Refused(Exception):
 def serve(inlet: socket.socket, hosts: list[str], report: Report) -> None:
     """Take connections from a box's sink, until it is gone."""
     outlet = Outlet(Hosts(hosts), report)
+    landlock.only_read()
     while True:
         data, descriptors, _, _ = socket.recv_fds(inlet, 512, 1)
         if not data:

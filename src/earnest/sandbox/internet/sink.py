@@ -18,6 +18,7 @@ from earnest.sandbox.internet import names, netlink, talk
 from earnest.sandbox.internet.answers import Answers
 from earnest.sandbox.internet.certificates import Certificates
 from earnest.sandbox.internet.hosts import Hosts
+from earnest.sandbox.launch import kernel, landlock
 from earnest.sandbox.launch.report import Report
 
 PORT: Final = 61001
@@ -53,6 +54,8 @@ def serve(plan: dict[str, Any], report: Report, way_out: socket.socket | None, d
     listeners = _listeners(hosts)
     resolvers = [_resolver(family) for family in (socket.AF_INET, socket.AF_INET6)]
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    kernel.drop_capabilities()
+    landlock.only_read([plan["certificates"]] if plan["certificates"] else [])
     for listener in listeners:
         _thread(sink.accept, listener)
     for resolver in resolvers:

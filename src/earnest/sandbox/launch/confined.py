@@ -33,6 +33,7 @@ from earnest.sandbox.launch.listener import Listener, forks, locks, starts
 from earnest.sandbox.launch.report import Report
 
 _MEANT_S: Final = 2.0
+_AT_ONCE: Final = 128
 
 
 def main(path: str) -> NoReturn:
@@ -204,6 +205,7 @@ class _Guard:
             assert out is not None
             out.take(connection.dup(), name, port)
 
+        free = threading.Semaphore(_AT_ONCE)
         inside = sink.Sink(self._plan, self._report, hosts, lead)
         listener = outlet.listener()
 
@@ -211,16 +213,20 @@ class _Guard:
             while True:
                 with contextlib.suppress(OSError):
                     connection, (_, port) = listener.accept()
+                    free.acquire()
                     threading.Thread(target=one, args=(connection, port), daemon=True).start()
 
         def one(connection: socket.socket, port: int) -> None:
             with self._placed:
                 self._placed.wait_for(lambda: port in self._places, _MEANT_S)
                 place = self._places.pop(port, None)
-            if place is None:  # not from the box
-                connection.close()
-            else:
-                inside.one(connection, *place)
+            try:
+                if place is None:  # not from the box
+                    connection.close()
+                else:
+                    inside.one(connection, *place)
+            finally:
+                free.release()
 
         threading.Thread(target=accept, daemon=True).start()
         address: tuple[str, int] = listener.getsockname()

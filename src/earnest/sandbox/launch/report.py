@@ -12,6 +12,7 @@ import time
 from typing import Final
 
 LINES: Final = 20_000
+BYTES: Final = 32 << 20
 BODY: Final = 64 << 10
 """Bytes of a body that are kept."""
 _TEXT: Final = 4096
@@ -24,6 +25,7 @@ class Report:
         self._descriptor = descriptor
         self._begun = begun
         self._left = LINES
+        self._room = BYTES
 
     def say(
         self,
@@ -45,7 +47,12 @@ class Report:
         line |= {name: text[:_TEXT] for name, text in (("method", method), ("target", target), ("detail", detail)) if text}
         if body:
             line["body"] = base64.b64encode(body[:BODY]).decode()
+        written = json.dumps(line, ensure_ascii=True).encode() + b"\n"
+        self._room -= len(written)
+        if self._room < 0:
+            self._left = 0
+            return
         try:
-            os.write(self._descriptor, json.dumps(line, ensure_ascii=True).encode() + b"\n")
+            os.write(self._descriptor, written)
         except OSError:  # the disk is full, or the box's folder is gone: who reads it is, too
             self._left = 0
