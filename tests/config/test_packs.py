@@ -25,7 +25,10 @@ from earnest.refine.sql import SqlRule
 
 DATA = Path(__file__).parent.parent / "data" / "packs"
 DOCS = Path(__file__).parent.parent.parent / "docs" / "packs.md"
-SERVERS = ("everything", "fetch", "filesystem", "git", "memory", "sqlite", "time")
+SERVERS = (
+    "context7", "duckduckgo", "everything", "fetch", "filesystem", "git", "github", "memory", "notion", "postgres", "redis",
+    "sequential-thinking", "slack", "sqlite", "tavily", "time",
+)  # fmt: skip
 PACKS = load_packs(built_in())
 
 
@@ -297,3 +300,46 @@ def test_a_condition_in_words_is_read() -> None:
 def test_who_says_destructive_says_that_it_writes() -> None:
     pack = read("p", "p.toml", (HEAD + "[tools.x]\ndestructive = true\n").encode())
     assert pack.tools["x"].labels.read_only is False
+
+
+JUDGED = [
+    # pack, tool, arguments, read_only, destructive, reads_private, sees_untrusted, can_exfiltrate
+    ("github", "get_file_contents", {}, True, False, True, True, False),
+    ("github", "add_issue_comment", {}, False, False, True, True, True),
+    ("github", "push_files", {}, False, True, True, True, True),
+    ("github", "merge_pull_request", {}, False, True, True, True, True),
+    ("slack", "slack_get_channel_history", {}, True, False, True, True, False),
+    ("slack", "slack_post_message", {}, False, False, True, True, True),
+    ("postgres", "query", {"sql": "SELECT name FROM people WHERE id = 7"}, True, False, True, True, True),
+    ("postgres", "query", {"sql": "COMMIT; DROP TABLE people"}, False, True, True, True, True),
+    ("postgres", "query", {"sql": "SELECT pg_terminate_backend(7)"}, False, True, True, True, True),
+    ("redis", "get", {}, True, False, True, True, False),
+    ("redis", "lpop", {}, False, True, True, True, False),
+    ("redis", "search_redis_documents", {}, True, False, False, True, True),
+    ("notion", "API-post-search", {}, True, False, True, True, False),
+    ("notion", "API-create-a-comment", {}, False, False, True, True, True),
+    ("tavily", "tavily_extract", {}, True, False, False, True, True),
+    ("sequential-thinking", "sequentialthinking", {}, True, False, False, False, False),
+    ("duckduckgo", "fetch_content", {"url": "https://example.com/"}, True, False, False, True, True),
+    ("duckduckgo", "fetch_content", {"url": "http://192.168.0.1/"}, True, False, True, True, True),
+]
+
+
+@pytest.mark.parametrize(("name", "tool", "arguments", "read_only", "destructive", "private", "untrusted", "out"), JUDGED)
+def test_what_a_call_does_is_what_its_pack_says(
+    name: str,
+    tool: str,
+    arguments: dict[str, Any],
+    read_only: bool,
+    destructive: bool,
+    private: bool,
+    untrusted: bool,
+    out: bool,
+) -> None:
+    pack, definitions = recorded(name)
+    found = profile(pack, tool, definitions[tool])
+    said = said_by(pack.tools[tool].refine, arguments)
+    if said is not None:
+        found = refine(found, said.labels, Basis.PACK, may_lower=True)
+    told = (found.read_only, found.destructive, found.reads_private, found.sees_untrusted, found.can_exfiltrate)
+    assert tuple(one.value for one in told) == (read_only, destructive, private, untrusted, out)
