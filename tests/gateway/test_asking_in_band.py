@@ -296,7 +296,8 @@ async def approved_to_input(b: Bench, client: ScriptedClient) -> Json:
     _, yes = values(await question(call, True))
     going = await respond(b, client, call, {"action": "accept", "content": {"answer": yes}})
     result = await going.result()
-    assert result["inputRequests"] == NEEDS["inputRequests"]
+    asked = {"message": "The server s asks: who?", "requestedSchema": {}}
+    assert result["inputRequests"] == {"who": {"method": "elicitation/create", "params": asked}}
     assert result["requestState"] != "upstream-1", "the server's state travels inside earnest's"
     return result
 

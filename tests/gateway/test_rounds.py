@@ -101,7 +101,8 @@ async def test_a_page_to_open_gets_the_id_that_the_older_era_wants(rig):
     client.answers["elicitation/create"] = {"action": "accept"}
     await client.call("ask")
     (asked,) = client.requests
-    assert asked["params"].pop("elicitationId") and asked["params"] == URL["params"]
+    assert asked["params"].pop("elicitationId")
+    assert asked["params"] == {**URL["params"], "message": "The server one asks: Look"}
     assert record.messages("tools/call")[1]["params"]["inputResponses"] == {"page": {"action": "accept"}}
 
 

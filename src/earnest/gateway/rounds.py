@@ -15,7 +15,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.gateway.answers import Gathering
 from earnest.gateway.server_requests import able
-from earnest.protocol import calls, methods
+from earnest.protocol import calls, methods, quoted
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
 
@@ -87,7 +87,8 @@ class Round(Gathering):
     def start(self) -> None:
         """Put the questions to the client."""
         for key, (row, params) in self._questions.items():
-            self.call.session.ask_client(row.name, params, self.call.outlet, partial(self._answered, key, row))
+            asked = quoted.question(self.call.served.name if self.call.served is not None else "", row.name, params)
+            self.call.session.ask_client(row.name, asked, self.call.outlet, partial(self._answered, key, row))
         if not self._questions:
             self.complete({})
 

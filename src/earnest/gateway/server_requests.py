@@ -13,7 +13,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints
 from earnest.gateway.relay import REFUSED, Relay
 from earnest.gateway.spoken import CONVERSATION_META
-from earnest.protocol import envelope
+from earnest.protocol import envelope, quoted
 from earnest.protocol.envelope import Message
 from earnest.protocol.methods import Method
 from earnest.upstream.base import Link, Reply
@@ -151,4 +151,5 @@ class ServerRequests:
             else:
                 AnswerRelay(self._gateway, session, call, row, answer, server_id).start(link)
 
-        session.ask_client(message.method, message.params, call.outlet, answered)
+        asked = quoted.question(call.served.name if call.served is not None else "", message.method, message.params)
+        session.ask_client(message.method, asked, call.outlet, answered)
