@@ -130,6 +130,8 @@ class ScriptedServer:
         self.calls: list[Arrived] = []
         self.notified: list[tuple[str, bytes]] = []
         self.responses: list[tuple[bytes, Reply]] = []
+        self.asked: list[tuple[str, Json]] = []
+        """Requests of the gateway's own, other than for lists."""
         self.links: list[ScriptedLink] = []
         self.on_call: Callable[[Arrived], None] | None = None
         self.walks = 0
@@ -221,6 +223,9 @@ class ScriptedLink:
         if method == "tools/list":
             self.server.walks += 1
             return Reply(result=b'{"tools":[%b]}' % b",".join(raw(t) for t in self.server.tools))
+        if not method.endswith("/list"):
+            self.server.asked.append((method, json.loads(params)))
+            return Reply(result=b"{}")
         key = {"prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates"}[
             method
         ]

@@ -9,7 +9,7 @@ import pytest
 from earnest.core.flow import PRIVATE, UNTRUSTED
 from earnest.gateway import tasks
 from earnest.protocol.envelope import Message
-from gateway.harness import Arrived, Bench, Json, ScriptedClient, ScriptedServer, bench, reads, settle
+from gateway.harness import Arrived, Bench, Json, ScriptedClient, ScriptedServer, bench, reads, settle, until
 
 TRUSTED = {"s": "trusted"}
 ALL = '[[policy.rule]]\nname = "all"\nwhen = "true"\nthen = "allow"\nflow = "accept"\n'
@@ -73,7 +73,7 @@ async def test_what_a_task_brings_is_labelled_when_it_is_fetched(
         inner = {"content": [{"type": "text", "text": "secret"}], "_meta": LEAK}
         w.says = {"taskId": id, "status": "completed", "result": inner} if modern else inner
         fetched = await client.request("tasks/get" if modern else "tasks/result", {"taskId": id}).result()
-        assert fetched == {**w.says, **({"resultType": "complete"} if modern else {})}
+        assert {**fetched, "_meta": None} == {**w.says, "_meta": None, **({"resultType": "complete"} if modern else {})}
         assert (before, labels(b, client)) == (0, PRIVATE | UNTRUSTED)
         assert [r.method for r in b.receipts.records.values() if hasattr(r, "method")] == [
             "tools/call",
@@ -187,3 +187,70 @@ async def test_the_oldest_are_forgotten_first(tmp_path: Path, monkeypatch: pytes
         ids = [await task_of(client) for _ in range(3)]
         found = ["result" in await client.request("tasks/get", {"taskId": id}).over() for id in ids]
         assert found == [False, True, True]
+
+
+RESEARCH: Json = {**reads("read"), "execution": {"taskSupport": "required"}}
+
+
+class Researcher(Worker):
+    """A legacy server with a tool that can only be called as a task; its results come when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+        self.server.tools = [RESEARCH]
+        self.waiting: list[Arrived] = []
+
+    def on_call(self, arrived: Arrived) -> None:
+        if arrived.method == "tasks/result":
+            self.waiting.append(arrived)
+        else:
+            super().on_call(arrived)
+
+
+async def test_a_legacy_tool_that_needs_a_task_is_one_long_call_for_a_modern_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = Researcher()
+    async with bench(tmp_path, monkeypatch, w.server, text=QUIET + ALL, trust=TRUSTED) as b:
+        client = await b.client(modern=True)
+        call = client.call("read", {"q": 1})
+        await until(lambda: w.waiting)
+        first, second = w.server.calls
+        assert (first.members["task"], first.members["arguments"]) == ({}, {"q": 1})
+        assert second.members == {"taskId": "t-1"} and labels(b, client) == 0
+        b.clock.advance(300)
+        b.app.gateway._tick()
+        assert call.answer is None, "a task takes longer than a call may"
+        w.waiting[0].text("found", _meta=LEAK)
+        assert await call.said() == "found" and labels(b, client) == PRIVATE | UNTRUSTED
+        await settle()
+        assert (b.decisions(), b.outcomes()) == (["allow"], ["ok"]) and not b.app.gateway.tasks.followed
+        answer = await client.request("tasks/get", {"taskId": "t-1"}).over()
+        assert answer["error"]["code"] == -32601, "it is no task of the client's"
+
+
+@pytest.mark.parametrize("end", ["cancel", "time"])
+async def test_a_task_that_nobody_waits_for_any_more_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    w = Researcher()
+    async with bench(tmp_path, monkeypatch, w.server, text=ALL, trust=TRUSTED) as b:
+        client = await b.client(modern=True)
+        call = client.call("read", {})
+        await until(lambda: w.waiting)
+        if end == "cancel":
+            client.cancel(call.id)
+        else:
+            b.clock.advance(601)
+            b.app.gateway._tick()
+        await until(lambda: w.server.asked)
+        assert w.server.asked == [("tasks/cancel", {"taskId": "t-1"})] and w.waiting[0].cancelled is not None
+        assert not b.app.gateway.tasks.followed
+
+
+async def test_a_legacy_client_is_given_the_task_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = Researcher()
+    async with bench(tmp_path, monkeypatch, w.server, text=ALL, trust=TRUSTED) as b:
+        client = await b.client()
+        assert "task" in await client.call("read", {}).result()
+        assert "task" not in w.server.calls[0].members

@@ -343,7 +343,7 @@ class Relay:
         except EarnestError as error:
             self.unavailable(error, "withheld")
             return
-        if self.gateway.rounds.begin(self, link, outcome):
+        if self.gateway.rounds.begin(self, link, outcome) or self.gateway.tasks.follow(self, link, outcome):
             return
         try:
             answer, word, status = self._answer(link, judgement, reply, outcome)
@@ -468,6 +468,8 @@ class Relay:
         self.state = "done"
         if self.gateway.server_requests.answering:
             self.gateway.server_requests.over(self)
+        if self.gateway.tasks.followed:
+            self.gateway.tasks.over(self, outcome)
         self.gateway.leave(self)
         if self.judgement is not None and self.judgement.id:
             self.gateway.records.finished(self.judgement, outcome, detail, result)

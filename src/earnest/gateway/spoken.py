@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
+from earnest.gateway import tasks
 from earnest.protocol import asking, bridge, calls
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def params(relay: Relay, link: Link, id: int) -> bytes:
     if relay.answered_form:
         changed = _without_own_asking(relay, members) or changed
     if crossing:
+        if not link.hello.modern and tasks.required(relay.tool):
+            members["task"] = b"{}"
         return bridge.params_to(link.hello.modern, relay.method, members, relay.session.client_facts())
     return canonical.build(members) if changed else relay.params
 

@@ -4,6 +4,10 @@ A task's id is no proof of anything, and over HTTP many people may reach one ser
 remembers who made which, and nobody else gets, lists, updates or cancels it. What is not remembered (a restart, or too many
 since) is nobody's. What a task brings in the end is a result like any other: it is labelled when it is fetched.
 
+Across eras there is one way: a legacy tool that can only be called as a task, for a modern client. The gateway asks for the
+task and fetches its result within the one call: the client sees a call that takes long, and neither side a task of the other
+era.
+
 Sources: MCP 2025-11-25, "Tasks"; extension `io.modelcontextprotocol/tasks` (SEP-2663).
 """
 
@@ -15,8 +19,10 @@ import msgspec
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
-from earnest.protocol import envelope
+from earnest.pdp.catalog import Tool
+from earnest.protocol import calls, envelope
 from earnest.protocol.envelope import Message, WireError
+from earnest.protocol.outcomes import Outcome
 from earnest.upstream.base import Link
 
 if TYPE_CHECKING:
@@ -38,6 +44,24 @@ class Tasks:
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, str], str] = {}
+        self.followed: dict[Relay, bytes] = {}
+        """Calls of modern clients that wait for the result of a legacy task, with its raw id."""
+
+    def follow(self, call: Relay, link: Link, outcome: Outcome) -> bool:
+        """Fetch the result of the task that a legacy server made of a modern client's call; whether it did."""
+        crosses = call.session.modern and not link.hello.modern
+        if not crosses or outcome.result_type != "task" or call.method.kind != "tool" or call in self.followed:
+            return False
+        id = self.followed[call] = calls.string(outcome.task_id)
+        call.deadline = call.hard_deadline  # its server said that it takes long
+        call._exchange = link.call("tasks/result", canonical.build({"taskId": id}), call)
+        return True
+
+    def over(self, call: Relay, outcome: str) -> None:
+        """A call is over; where its result is not wanted any more, its task is not either."""
+        id = self.followed.pop(call, None)
+        if id is not None and outcome in ("cancelled", "timeout") and call._link is not None and call._link.alive:
+            call.gateway.spawn(_cancel(call._link, id))
 
     def made(self, session: Session, served: Served, id: str) -> None:
         """A call of this session's made a task."""
@@ -78,3 +102,21 @@ class Tasks:
         except (EarnestError, msgspec.MsgspecError):
             return b'{"tasks":[]}'
         return result if len(kept) == len(every) else canonical.build({**members, "tasks": b"[%b]" % b",".join(kept)})
+
+
+def required(tool: Tool | None) -> bool:
+    """Whether a legacy tool can only be called as a task."""
+    if tool is None or b'"taskSupport"' not in tool.definition:
+        return False
+    try:
+        execution = canonical.members(canonical.members(tool.definition).get("execution", b"{}"))
+    except EarnestError:
+        return False
+    return execution.get("taskSupport") == b'"required"'
+
+
+async def _cancel(link: Link, id: bytes) -> None:
+    try:
+        await link.ask("tasks/cancel", canonical.build({"taskId": id}))
+    except EarnestError:
+        pass  # it goes on for nobody
