@@ -151,7 +151,6 @@ class Suspended:
         if len(held.questions) >= MOST_QUESTIONS:
             return False
         held.asked += 1
-        asked = quoted.question(relay.served.name if relay.served is not None else "", row.name, message.params)
         asked = quoted.question(call.served.name if call.served is not None else "", row.name, message.params)
         held.questions[f"q{held.asked}"] = _Question(message.id, row, _for_modern(asked))
         self._put_soon(held)
