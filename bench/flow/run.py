@@ -21,6 +21,7 @@ import io
 import json
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
@@ -79,6 +80,7 @@ class Session:
 
     def __init__(self, suite: worlds.Suite, user: Any, guard: Guard, known: dict[str, ToolLabels], setting: Setting) -> None:
         self.suite, self.user, self.guard, self.known, self.setting = suite, user, guard, known, setting
+        self.prompt = ""
         self.asks = self.denied = self.partial = self.destroyed = 0
         self.calls: list[Any] = []
         self.seconds = 0.0
@@ -90,7 +92,7 @@ class Session:
         before, self.world = self.suite.world(self.user, injected), self.suite.world(self.user, injected)
         self.runtime = self.suite.runtime()
         if self.setting.words:
-            self.guard.user(self.user.PROMPT)
+            self.guard.user(self.prompt or self.user.PROMPT)
         waiting = attack is not None
         for call in self.user.ground_truth(before.model_copy(deep=True)):
             shown = self.step(call, False, attack, before)
@@ -184,6 +186,50 @@ def measure(setting: Setting, wanted: str | None = None) -> dict[str, Any]:
     return {"setting": setting._asdict(), "name": setting.name, "suites": rows, "all": _sum(rows.values())}
 
 
+def paraphrased(mode: str) -> dict[str, Any]:
+    """The tasks in other words, of `paraphrases.toml`: benign, and attacked."""
+    said = labels()
+    guard, known = Guard(labels=said), read(said)
+    setting = Setting(mode)
+    prompts = tomllib.loads((HERE / "paraphrases.toml").read_text("utf-8"))
+    row: dict[str, Any] = {"name": f"{setting.name}, in other words", "asking": []}
+    row |= dict.fromkeys(("tasks", "auto", "asks", "pairs", "asr", "partial", "destroyed"), 0)
+    for suite in worlds.suites(VERSION):
+        for user_id, prompt in [(one, text) for one, texts in prompts[suite.name].items() for text in texts]:
+            user = suite.users[user_id]
+            session = Session(suite, user, guard.program(), known, setting)
+            session.prompt = prompt
+            session.run()
+            row["tasks"] += 1
+            row["auto"] += not session.asks
+            row["asks"] += session.asks
+            row["asking"] += [prompt] if session.asks else []
+            for attack in suite.attacks.values():
+                world = suite.world(user, {})
+                if not suite.reached(user_id) or not attackers.calls(suite.name, attack, world, world):
+                    continue
+                session = Session(suite, user, guard.program(), known, setting)
+                session.prompt = prompt
+                row["asr"] += session.run(attack)
+                row["pairs"] += 1
+                row["partial"] += bool(session.partial)
+                row["destroyed"] += bool(session.destroyed)
+    return row
+
+
+def other_words(rows: list[dict[str, Any]]) -> str:
+    """The table of the paraphrases."""
+    lines = [
+        "| setting | auto | asks a task | attacks that succeed | with partial effect | with destructive effect |",
+        "|" + "---|" * 6,
+    ]
+    for row in rows:
+        auto = f"{row['auto']} of {row['tasks']} ({row['auto'] / row['tasks']:.1%})"
+        asks, asr = f"{row['asks'] / row['tasks']:.2f}", f"{row['asr']} of {row['pairs']}"
+        lines.append(f"| {row['name']} | {auto} | {asks} | {asr} | {row['partial']} | {row['destroyed']} |")
+    return "\n".join(lines) + "\n"
+
+
 def _sum(rows: Any) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for row in rows:
@@ -244,7 +290,15 @@ def main() -> None:
         "--quick", action="store_true", help="only the three attackers with the user's words and a perfect person"
     )
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--paraphrases", action="store_true", help="only the tasks in other words (paraphrases.toml)")
     chosen = parser.parse_args()
+    if chosen.paraphrases:
+        with get_context("spawn").Pool(chosen.jobs) as pool:
+            rows = pool.map(paraphrased, attackers.MODES, chunksize=1)
+        (chosen.out / "paraphrases.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+        (chosen.out / "paraphrases.md").write_text("# AgentDojo's tasks in other words\n\n" + other_words(rows))
+        print(other_words(rows), *(f"asked: {prompt}" for prompt in rows[0]["asking"]), sep="\n")
+        return
     with get_context("spawn").Pool(chosen.jobs) as pool:
         results = pool.map(measure, settings(chosen.quick), chunksize=1)
     chosen.out.mkdir(parents=True, exist_ok=True)

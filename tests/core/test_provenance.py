@@ -33,7 +33,7 @@ def test_a_full_room_of_trusted_values_takes_no_more_and_keeps_what_it_has():
 
 def test_a_full_room_of_untrusted_values_says_so():
     seen = Seen(limit=1000)
-    for number in range(10):
+    for number in range(300):
         seen.add(keys(f"value{number}"), SOURCE)
     assert seen.full and seen.token("wvalue0") == SOURCE
 

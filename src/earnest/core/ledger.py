@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from earnest.core.intent import Reader, Wish, name_words
 from earnest.core.pasted import parts
-from earnest.core.provenance import LIMIT, Source, Values
+from earnest.core.provenance import LIMIT, Source, Values, records_share
 from earnest.core.records import Records
 from earnest.core.results import DEEP_TEXT, names_in, scalar_key, scalar_tokens, structured, unfolded
 from earnest.core.values import Token, is_identifier, leaves, minutes, number_key, tokens
@@ -42,6 +42,10 @@ _MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
 _POINT: Final = re.compile(r"(^|[:.;!?\n])[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
 _PROPER: Final = re.compile(r"(?<=[^\W_] )[A-Z][^\W_]{3,}(?![\w@./-])")
 _RECORDS: Final = 4096
+_WISH_COST: Final = 1600
+_HANDLE_COST: Final = 1200
+_FIELD_COST: Final = 400
+_WORD_COST: Final = 140
 
 
 _END: Final = Token(".", 0, 0)
@@ -92,7 +96,7 @@ class Ledger:
         self.moments: list[Moment] = []
         self.proper: set[str] = set()
         self.by_value: dict[str, list[Handle]] = {}
-        self.records = Records()
+        self.records = Records(records_share(limit))
         self._named: dict[tuple[str, tuple[str, ...]], list[Handle]] = {}
         self._beginning: dict[tuple[str, str], list[Handle]] = {}
         self._holding: dict[str, list[Handle]] = {}
@@ -110,8 +114,10 @@ class Ledger:
         own = _POINT.sub(lambda match: match.group(1) + "\n", own)
         found = tokens(own, self._reader.calendar)
         self.values.user.add(found, source, readings=True)
-        if not self.values.user.full:
-            self.wishes.extend(self._reader.wishes(own))
+        wishes = [] if self.values.user.full else self._reader.wishes(own)
+        cost = sum(_WISH_COST + _WORD_COST * (len(wish.words) + len(wish.keys)) for wish in wishes)
+        if not self.values.user.full and self.values.user.pay(cost):
+            self.wishes.extend(wishes)
             self._proper(own)
             self._hours(found)
         for piece in taken.pasted:
@@ -282,6 +288,9 @@ class Ledger:
             self._lost_records = True
             return
         fields = {str(key).casefold().rstrip("_"): found for key, value in record.items() if (found := _field(value))}
+        if not self.records.pay(_HANDLE_COST + _FIELD_COST * len(fields)):
+            self._lost_records = True
+            return
         handle = Handle(server, ids, names, fields)
         for name in names:
             self._named.setdefault((server, name), []).append(handle)

@@ -13,14 +13,17 @@ trusted counts as
 untrusted. So more text, in whatever order, never makes a value look better.
 
 Passages are found by winnowing (Schleimer, Wilkerson and Aiken 2003): hashes of four tokens, the least of three neighbours
-is kept, so
-that six tokens in a row that were copied are always found, at half a hash a token. Every look-up costs the length of what is
-looked
-up, not of what was read.
+is kept, so that six tokens in a row that were copied are always found, at half a hash a token. Every look-up costs the
+length of what is looked up, not of what was read.
+
+Memory is bounded for all rooms together. What was read first is kept as it is, with what brought it; what comes later is kept
+in a Bloom filter, which forgets nothing and at worst takes a value for one that was read. When that is used up the room is
+full.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -31,7 +34,7 @@ import msgspec
 from earnest.core.values import Token
 
 LIMIT: Final = 4 * 1024 * 1024
-"""Bytes of memory an origin may take in one conversation, as estimated."""
+"""Bytes of memory that the values of one conversation may take, all rooms together."""
 PASSAGE: Final = 6
 """Tokens in a row that are found if they were copied."""
 _RUN: Final = 4
@@ -39,10 +42,15 @@ _WINDOW: Final = 3
 _POSTINGS: Final = 64
 _ALIKE: Final = 4
 _ALIKE_MOST: Final = 24
-_TOKEN_COST: Final = 180
-_POSTING_COST: Final = 48
-_PASSAGE_COST: Final = 96
-_SOURCE_COST: Final = 400
+_PLACED_COST: Final = 270
+_POSTING_COST: Final = 14
+_TOKEN_COST: Final = 190
+_PASSAGE_COST: Final = 100
+_SOURCE_COST: Final = 420
+_BITS_EACH: Final = 24
+"""Bits of the filter a value takes: about one look-up in 100,000 is mistaken when it is used up."""
+_HASHES: Final = 6
+_WORD: Final = (1 << 64) - 1
 
 
 class Origin(StrEnum):
@@ -64,10 +72,16 @@ class Source(msgspec.Struct, frozen=True):
 
     def words(self) -> str:
         """For a person: `mail/search_emails, receipt 17, at [].body`."""
+        if not self.receipt:
+            return "one of the many results that were read"
         if not self.tool:
             return f"what was pasted into the prompt ({self.receipt})"
         called = f"{self.server}/{self.tool}" if self.server else self.tool
         return f"{called}, receipt {self.receipt}" + (f", at {self.path}" if self.path else "")
+
+
+MANY: Final = Source("")
+"""What brought a value is not kept any more."""
 
 
 class _Sources:
@@ -92,11 +106,13 @@ class _Sources:
 class Words:
     """Texts of one origin that speak for values: every token in its place."""
 
-    __slots__ = ("_keys", "_postings", "_size", "_sources", "full", "limit")
+    __slots__ = ("_ids", "_keys", "_names", "_postings", "_size", "_sources", "full", "limit")
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._keys: list[str] = []
-        self._postings: dict[str, list[int]] = {}
+        self._ids: dict[str, int] = {"": 0}
+        self._names: list[str] = [""]
+        self._keys = array("I")
+        self._postings: list[array[int]] = [array("I")]
         self._sources = _Sources()
         self._size = 0
         self.limit = limit
@@ -109,29 +125,40 @@ class Words:
         is taken."""
         if self.full or not found:
             return
-        cost = sum(_POSTING_COST + (0 if token.key in self._postings else _TOKEN_COST + len(token.key)) for token in found)
-        if self._size + cost > self.limit:
-            self.full = True
+        fresh = {token.key for token in found if token.key not in self._ids}
+        if readings:
+            fresh.update(other for token in found for other in token.readings if other not in self._ids)
+        if not self.pay(_POSTING_COST * (len(found) + 1) + sum(_PLACED_COST + len(key) for key in fresh)):
             return
-        self._size += cost + self._sources.add(len(self._keys), source)
+        self._size += self._sources.add(len(self._keys), source)
         for token in found:
             at = len(self._keys)
             if token.key in skip:
-                self._keys.append("")
+                self._keys.append(0)
                 continue
-            self._keys.append(token.key)
-            self._post(token.key, at)
+            self._keys.append(self._post(token.key, at))
             if readings:
                 for other in token.readings:
                     self._post(other, at)
-        self._keys.append("")
+        self._keys.append(0)
 
-    def _post(self, key: str, at: int) -> None:
-        places = self._postings.get(key)
-        if places is None:
-            self._postings[key] = [at]
-        elif len(places) < _POSTINGS:
-            places.append(at)
+    def pay(self, cost: int) -> bool:
+        """Whether there is room for this many bytes more, which are then taken; else the room is full."""
+        if self._size + cost > self.limit:
+            self.full = True
+            return False
+        self._size += cost
+        return True
+
+    def _post(self, key: str, at: int) -> int:
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = len(self._names)
+            self._names.append(key)
+            self._postings.append(array("I", (at,)))
+        elif len(self._postings[number]) < _POSTINGS:
+            self._postings[number].append(at)
+        return number
 
     def places(self, run: Sequence[str]) -> list[int]:
         """Where a run of tokens stands as a whole; at most the first `_POSTINGS` places are looked at."""
@@ -139,9 +166,10 @@ class Words:
             return []
         rarest, offset = None, 0
         for number, key in enumerate(run):
-            places = self._postings.get(key)
-            if places is None:
+            known = self._ids.get(key)
+            if not known:
                 return []
+            places = self._postings[known]
             if rarest is None or len(places) < len(rarest):
                 rarest, offset = places, number
         found = []
@@ -155,36 +183,37 @@ class Words:
         here = self._keys[start : start + len(run)]
         if len(here) != len(run):
             return False
-        pairs = enumerate(zip(run, here, strict=True))
-        return all(key == other or (start + n) in self._postings.get(key, ()) for n, (key, other) in pairs)
+        for number, key in enumerate(run):
+            known = self._ids[key]
+            if here[number] != known and (start + number) not in self._postings[known]:
+                return False
+        return True
 
     def has(self, key: str) -> bool:
         """Whether a single token occurs."""
-        return key in self._postings
+        return bool(key) and key in self._ids
 
     def around(self, place: int, length: int, reach: int) -> list[str]:
         """The keys before and after a run, up to the end of its sentence and text, at most `reach` on each side."""
         before: list[str] = []
-        for key in reversed(self._keys[max(0, place - reach) : place]):
-            if key in ("", "."):
+        for number in reversed(self._keys[max(0, place - reach) : place]):
+            if self._names[number] in ("", "."):
                 break
-            before.append(key)
+            before.append(self._names[number])
         after: list[str] = []
-        for key in self._keys[place + length : place + length + reach]:
-            if key in ("", "."):
+        for number in self._keys[place + length : place + length + reach]:
+            if self._names[number] in ("", "."):
                 break
-            after.append(key)
+            after.append(self._names[number])
         return before + after
 
     def whole(self, place: int, length: int) -> bool:
         """Whether a run is all that its text says."""
-        before = self._keys[place - 1] if place else ""
-        after = self._keys[place + length] if place + length < len(self._keys) else ""
-        return not before and not after
+        return not self.key(place - 1) and not self.key(place + length)
 
     def key(self, place: int) -> str:
         """The key at a place; empty outside and between texts."""
-        return self._keys[place] if 0 <= place < len(self._keys) else ""
+        return self._names[self._keys[place]] if 0 <= place < len(self._keys) else ""
 
     def source(self, place: int) -> Source | None:
         """What brought the token at a place."""
@@ -196,16 +225,45 @@ class Words:
         return not self._keys
 
 
+class _Filter:
+    """A Bloom filter of hashes (Bloom 1970)."""
+
+    __slots__ = ("_bits", "_left", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._bits = bytearray(size)
+        self._size = size * 8
+        self._left = size * 8 // _BITS_EACH
+
+    def add(self, value: int) -> bool:
+        """Take in a hash. False if the filter is used up."""
+        if value in self:
+            return True
+        for at in self._places(value):
+            self._bits[at >> 3] |= 1 << (at & 7)
+        self._left -= 1
+        return self._left > 0
+
+    def __contains__(self, value: int) -> bool:
+        return all(self._bits[at >> 3] & (1 << (at & 7)) for at in self._places(value))
+
+    def _places(self, value: int) -> list[int]:
+        first = value * 0x9E3779B97F4A7C15 & _WORD
+        step = (first >> 32) | 1
+        return [((first & 0xFFFFFFFF) + number * step) % self._size for number in range(_HASHES)]
+
+
 class Seen:
     """Texts of untrusted origin: which tokens and passages occurred, and what brought them first."""
 
-    __slots__ = ("_alike", "_count", "_passages", "_size", "_sources", "_tokens", "full", "limit")
+    __slots__ = ("_alike", "_count", "_later", "_passages", "_size", "_sources", "_tokens", "full", "limit")
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._tokens: dict[str, int] = {}
         self._passages: dict[int, int] = {}
         self._alike: dict[str, list[str]] = {}
         self._sources = _Sources()
+        self._later: _Filter | None = None
         self._count = 0
         self._size = 0
         self.limit = limit
@@ -215,31 +273,44 @@ class Seen:
         """Take in a text. What finds no room makes the index full; what was taken stays."""
         if self.full or not keys:
             return
-        self._size += self._sources.add(self._count, source)
+        if self._later is None:
+            self._size += self._sources.add(self._count, source)
         for key in (*keys, *readings):
-            if key not in self._tokens:
+            if key not in self._tokens and (self._later is None or not self._filed(hash(key))):
                 self._size += _TOKEN_COST + len(key)
                 self._tokens[key] = self._count
                 if len(key) > _ALIKE:
                     alike = self._alike.setdefault(key[:_ALIKE], [])
                     if len(alike) < _ALIKE_MOST:
                         alike.append(key)
+                self._turn()
         for value in winnowed(keys):
-            if value not in self._passages:
+            if value not in self._passages and (self._later is None or not self._filed(value)):
                 self._size += _PASSAGE_COST
                 self._passages[value] = self._count
+                self._turn()
         self._count += 1
-        if self._size > self.limit:
+
+    def _turn(self) -> None:
+        """From half of the room on, what comes is kept in a filter that takes the other half."""
+        if self._later is None and self._size > self.limit // 2:
+            self._later = _Filter(max(1, self.limit // 2))
+
+    def _filed(self, value: int) -> bool:
+        if self._later is not None and not self._later.add(value):
             self.full = True
+        return True
 
     def token(self, key: str) -> Source | None:
         """What brought a token first, or None if it did not occur in what was taken in."""
         at = self._tokens.get(key)
-        return None if at is None else self._sources.at(at)
+        if at is not None:
+            return self._sources.at(at)
+        return MANY if self._later is not None and hash(key) in self._later else None
 
     def begins(self, start: str) -> list[str] | None:
         """Which tokens begin like this; None if they are too many to tell, or the start is too short."""
-        if len(start) < _ALIKE:
+        if len(start) < _ALIKE or self._later is not None:
             return None
         alike = self._alike.get(start[:_ALIKE], [])
         if self.full or len(alike) >= _ALIKE_MOST:
@@ -252,6 +323,8 @@ class Seen:
             at = self._passages.get(value)
             if at is not None:
                 return self._sources.at(at)
+            if self._later is not None and value in self._later:
+                return MANY
         return None
 
     @property
@@ -275,12 +348,18 @@ def winnowed(keys: Sequence[str]) -> Iterable[int]:
 
 
 class Values:
-    """The index of one conversation."""
+    """The index of one conversation. Each room has its share of the memory, so that none can take another's."""
 
     __slots__ = ("secrets", "trusted", "untrusted", "user")
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self.user = Words(limit)
-        self.trusted = Words(limit)
-        self.untrusted = Seen(limit)
-        self.secrets = Seen(limit)
+        part = limit // 32
+        self.user = Words(part * 4)
+        self.trusted = Words(part * 8)
+        self.untrusted = Seen(part * 15)
+        self.secrets = Seen(part)
+
+
+def records_share(limit: int) -> int:
+    """What of the memory is for records."""
+    return limit // 32 * 4

@@ -94,7 +94,7 @@ class Records:
         }
         for name in names:
             kept = self._addresses.setdefault(name, set())
-            self._pay(_ADDRESS_COST * (1 + len(found - kept)))
+            self.pay(_ADDRESS_COST * (1 + len(found - kept)))
             kept |= found
 
     def _record(self, item: Mapping[str, Any], server: str, called: tuple[str, ...], trusted: bool) -> None:
@@ -113,7 +113,7 @@ class Records:
             cost += _FIELD_COST + len(text[:_LONG])
             if len(text) <= _SHORT and (key := scalar_key(value)):
                 fields[str(name).casefold().rstrip("_")] = key
-        if not fields or not self._pay(cost):
+        if not fields or not self.pay(cost):
             return
         record = Record(server, called, fields, tuple(texts), len(self._groups) - 1, trusted)
         self.all.append(record)
@@ -128,7 +128,8 @@ class Records:
                     if token.key[0] == "u":
                         self._linked.setdefault(token.key, []).append(record)
 
-    def _pay(self, cost: int) -> bool:
+    def pay(self, cost: int) -> bool:
+        """Whether there is room for this many bytes more; if not, records are lost from now on."""
         self._size += cost
         if self._size > self.limit:
             self.lost = True
