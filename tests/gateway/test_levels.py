@@ -59,3 +59,12 @@ async def test_what_is_no_level_ends_the_call_before_it_is_sent(gateway: Start, 
     for wrong in ("loud", 7):
         assert (await client.call("say", meta={LOG: wrong}))["error"]["code"] == -32602
     assert record.messages("tools/call") == []
+
+
+async def test_a_call_goes_out_once_the_server_has_taken_its_level(gateway: Start, scripted: Callable[..., Any]) -> None:
+    command, record = scripted({**SCRIPT, "methods": {"logging/setLevel": [{"sleep": 0.3}, {"result": {}}]}})
+    live = await gateway({"one": {"command": command}}, preset="balanced", more=ALL)
+    client = await live.opened("/s/one/mcp", "modern")
+    await client.call("say", meta={LOG: "info"})
+    told = next(one["at"] for one in record.events("message") if "logging/setLevel" in one["text"])
+    assert record.events("call")[0]["at"] - told >= 0.3

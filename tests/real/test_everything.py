@@ -186,6 +186,18 @@ async def test_a_servers_questions_reach_the_client_inside_the_call(rig, server,
     ]
 
 
+async def test_a_tool_that_needs_a_task_and_asks_in_it_is_one_call_for_a_modern_client(rig, server):
+    async def elicit(context, params):
+        return types.ElicitResult(action="accept", content={"interpretation": "technical"})
+
+    async with rig.http("/s/everything/mcp", mode="2026-07-28", elicitation_callback=elicit) as client:
+        call = client.call_tool("simulate-research-query", {"topic": "birds", "ambiguous": True})
+        told, asks = await everything_approved(rig, call)
+    assert "birds" in text(told) and not told.is_error
+    assert asks == ["elicitation/create"]
+    assert sorted(r.method for r in await rig.receipts() if r.outcome == "ok") == ["elicitation/create", "tools/call"]
+
+
 async def test_a_client_is_offered_what_it_can_answer_in_either_era(rig, server):
     async def elicit(context, params):
         raise AssertionError("nobody asks")
