@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from earnest.core.compile import Compiled
 from gateway.live import Live, names, reader, text_of, tool
 
 VIEWS = """
@@ -94,3 +95,21 @@ async def test_a_view_follows_what_is_resolved_now(live):
     assert names(await client.request("tools/list")) == ["files__look"]
     denied = await client.call("web__get", {})
     assert denied.get("error") or denied["result"]["isError"]
+
+
+async def test_a_views_condition_is_worked_out_once_for_a_tool(live, monkeypatch):
+    rows: list[str] = []
+    row = Compiled.row
+
+    def counted(self: Compiled, facts: Any) -> Any:
+        if self.policy.rules and self.policy.rules[0].name == "view":
+            rows.append(facts.name)
+        return row(self, facts)
+
+    monkeypatch.setattr(Compiled, "row", counted)
+    client = await live.opened("/v/readers/mcp", "modern")
+    for n in range(5):
+        assert text_of(await client.call("files__look", {"n": n})) == f'{{"n":{n}}}'
+        answer = await client.call("files__save", {"n": n})
+        assert answer.get("error") or answer["result"]["isError"]
+    assert rows.count("look") == rows.count("save") == 1

@@ -19,6 +19,8 @@ from earnest.core.vocabulary import ToolFacts
 from earnest.gateway.client import Route
 from earnest.pdp.catalog import Server, Tool
 
+MOST_SHOWN: Final = 8192
+"""Answers that are kept, of a view to a tool."""
 READ_ONLY: Final = "not read-only, and the request asked for read-only tools"
 
 
@@ -33,6 +35,7 @@ class Views:
             for name, view in views.items()
             if view.when
         }
+        self._shown: dict[tuple[str, ToolFacts], bool] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._views
@@ -57,10 +60,19 @@ class Views:
             return f"outside the view {route.name}"
         if view.tools and not any(fnmatchcase(f"{server.name}/{tool.name}", glob) for glob in view.tools):
             return f"outside the view {route.name}"
-        compiled = self._compiled.get(route.name)
-        if compiled is not None:
+        if route.name in self._compiled:
             facts = ToolFacts(server=server.name, name=tool.name, profile=tool.profile, trust=server.trust, title=tool.title)
-            known = compiled.row(facts).known(0)
-            if known is None or known.verdict is not Verdict.ALLOW:
+            if not self._shows(route.name, facts):
                 return f"outside the view {route.name}"
         return ""
+
+    def _shows(self, view: str, facts: ToolFacts) -> bool:
+        """Whether a view's condition holds, worked out once for the same facts: it reads no arguments and no labels."""
+        known = self._shown.get((view, facts))
+        if known is None:
+            said = self._compiled[view].row(facts).known(0)
+            known = said is not None and said.verdict is Verdict.ALLOW
+            if len(self._shown) >= MOST_SHOWN:
+                self._shown.clear()
+            self._shown[view, facts] = known
+        return known
