@@ -136,3 +136,40 @@ def test_another_name_of_a_protected_file_is_found_whatever_the_kernel_will_not_
         monkeypatch.setattr(f"earnest.pdp.floor.os.{fault}", fails)
     assert says(tmp_path, {"path": str(tmp_path / "notes")}) == "floor/own-files"
     assert says(tmp_path, {"path": str(tmp_path / "other")}) == ""
+
+
+def test_what_was_harmless_is_looked_at_anew_when_its_path_leads_elsewhere(tmp_path: Path) -> None:
+    own = tmp_path / ".local/state/earnest"
+    own.mkdir(parents=True)
+    (own / "token").write_text("secret")
+    notes, folder = tmp_path / "notes.md", tmp_path / "folder"
+    notes.write_text("notes")
+    folder.mkdir()
+    (folder / "token").write_text("another")
+    one = floor(tmp_path)
+
+    def says(path: Path) -> bool:
+        return one.check(json.dumps({"path": str(path), "head": 3}).encode(), cwd=None, changes=False) is None
+
+    for _ in range(3):
+        assert says(notes) and says(folder / "token")
+    assert len(one._harmless) == 2
+    notes.unlink()
+    assert says(notes)
+    notes.symlink_to(own / "token")
+    assert not says(notes)
+    notes.unlink()
+    os.link(own / "token", notes)
+    assert not says(notes)
+    notes.unlink()
+    notes.write_text("notes")
+    assert says(notes)
+    (folder / "token").unlink()
+    folder.rmdir()
+    folder.symlink_to(own)
+    assert not says(folder / "token")
+    notes.unlink()
+    assert says(notes)
+    (tmp_path / "linked").write_text("x")
+    os.link(tmp_path / "linked", notes)
+    assert says(notes) and says(tmp_path / "linked")

@@ -40,6 +40,9 @@ MAX_STRINGS: Final = 5000
 """Strings looked at in one call; a call with more is judged as one that touches a protected place."""
 MAX_JOINS: Final = 500
 """Pairs of strings that are put together in one call; a call with more is judged as one that touches a protected place."""
+KEPT: Final = 512
+KEPT_BYTES: Final = 4096
+"""Arguments that are remembered as harmless, and how long each may be."""
 MAX_FILES: Final = 2000
 """Files of protected places that a hard link is compared with."""
 
@@ -123,6 +126,30 @@ def _opened(path: str) -> str | None:
     return found if found.startswith("/") and not found.endswith(" (deleted)") else ""
 
 
+def _leads_to(path: str, real: str) -> bool:
+    """Whether a path leads to this place, and to no file that has other names."""
+    try:
+        fd = os.open(path, _PATH_ONLY)
+    except (OSError, ValueError):
+        return False
+    try:
+        about = os.fstat(fd)
+        return (about.st_nlink < 2 or not stat.S_ISREG(about.st_mode)) and os.readlink(f"/proc/self/fd/{fd}") == real
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _has_several_names(path: str) -> bool:
+    """Whether a file has hard links; yes where that cannot be told."""
+    try:
+        about = os.stat(path, follow_symlinks=False)
+    except (OSError, ValueError):
+        return True
+    return about.st_nlink > 1 and stat.S_ISREG(about.st_mode)
+
+
 def _worth_a_look(arguments: bytes) -> bool:
     """Whether arguments can reach a protected place at all: without a slash, an escape, a tilde, a pattern or one of these
     words none does (unless the server itself runs in one)."""
@@ -139,6 +166,11 @@ class Floor:
         self._known = Places(home=home, own=own, settings=settings, tails=PROJECT_SETTINGS)
         self._places = self._known.places
         self._folders: dict[str | None, bool] = {}
+        self._harmless: dict[tuple[bytes, str | None, bool, frozenset[str]], tuple[tuple[str, str], ...]] = {}
+        """Arguments that were found harmless, and where the paths in them led."""
+        self._led: dict[str, str] = {}
+        """Where the paths of the arguments that are looked at lead; empty for one that leads to no file, or one of several
+        names."""
         self._tails = tuple("/" + tail for tail in PROJECT_SETTINGS)
         self._variables = {
             "HOME": home,
@@ -166,8 +198,23 @@ class Floor:
         `arguments` is valid JSON, `cwd` the server's folder, `changes` whether the tool may change anything, `takes_text` the
         names of top-level arguments whose role is content.
         """
+        # What was found harmless and leads to the same files still is; only where paths lead can change.
+        key = (arguments, cwd, changes, takes_text)
+        known = self._harmless.get(key)
+        if known is not None and all(_leads_to(path, led) for path, led in known):
+            return None
         if not _worth_a_look(arguments) and not self._inside(cwd):
             return None
+        self._led.clear()
+        found, led = self._look(arguments, cwd, changes, takes_text), self._led
+        if found is None and len(arguments) <= KEPT_BYTES and all(led.values()):
+            if len(self._harmless) >= KEPT:
+                self._harmless.clear()
+            self._harmless[key] = tuple(led.items())
+        return found
+
+    def _look(self, arguments: bytes, cwd: str | None, changes: bool, takes_text: frozenset[str]) -> Reason | None:
+        """As `check`, anew."""
         try:
             value = msgspec.json.decode(arguments)
         except msgspec.MsgspecError:
@@ -238,7 +285,9 @@ class Floor:
                     return True
                 above.append(path)
         # What is not there is no file, so no other name of one.
-        return opened is not None and self._is_hard_link(real)
+        several = opened is not None and _has_several_names(real)
+        self._led[text] = "" if several or opened is None else opened
+        return several and self._is_hard_link(real)
 
     def _fits(self, word: str, cwd: str | None) -> bool:
         """Whether a word of a command line is a pattern that can name something in a place."""
@@ -281,12 +330,10 @@ class Floor:
         return False
 
     def _is_hard_link(self, path: str) -> bool:
-        """Whether a file is another name of a protected one. Looked at only for files that have several names."""
+        """Whether a file of several names is another name of a protected one."""
         try:
             about = os.stat(path, follow_symlinks=False)
         except (OSError, ValueError):
-            return False
-        if about.st_nlink < 2 or not stat.S_ISREG(about.st_mode):
             return False
         return any(os.path.samestat(about, other) for other in self._protected_files())
 
