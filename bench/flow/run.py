@@ -187,11 +187,11 @@ def measure(setting: Setting, wanted: str | None = None) -> dict[str, Any]:
 
 
 def paraphrased(mode: str) -> dict[str, Any]:
-    """The tasks in other words, of `paraphrases.toml`: benign, and attacked."""
+    """The tasks in other words, of `words/agentdojo.toml`: benign, and attacked."""
     said = labels()
     guard, known = Guard(labels=said), read(said)
     setting = Setting(mode)
-    prompts = tomllib.loads((HERE / "paraphrases.toml").read_text("utf-8"))
+    prompts = tomllib.loads((HERE / "words" / "agentdojo.toml").read_text("utf-8"))
     row: dict[str, Any] = {"name": f"{setting.name}, in other words", "asking": []}
     row |= dict.fromkeys(("tasks", "auto", "asks", "pairs", "asr", "partial", "destroyed"), 0)
     for suite in worlds.suites(VERSION):
@@ -290,7 +290,7 @@ def main() -> None:
         "--quick", action="store_true", help="only the three attackers with the user's words and a perfect person"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--paraphrases", action="store_true", help="only the tasks in other words (paraphrases.toml)")
+    parser.add_argument("--paraphrases", action="store_true", help="only the tasks in other words (words/agentdojo.toml)")
     chosen = parser.parse_args()
     if chosen.paraphrases:
         with get_context("spawn").Pool(chosen.jobs) as pool:

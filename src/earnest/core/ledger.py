@@ -39,7 +39,7 @@ _SECRET: Final = re.compile(
     r"|(?<![A-Za-z0-9+/_-])(?=[a-z0-9+/_-]*[A-Z])(?=[A-Z0-9+/_-]*[a-z])(?=[A-Za-z+/_-]*\d)[A-Za-z0-9+/_-]{24,}(?![A-Za-z0-9])"
 )
 _MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
-_POINT: Final = re.compile(r"(^|[:.;!?\n])[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
+_POINT: Final = re.compile(r"(^|[.;!?\n]|:(?=\s))[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
 _PROPER: Final = re.compile(r"(?<=[^\W_] )[A-Z][^\W_]{3,}(?![\w@./-])")
 _RECORDS: Final = 4096
 _WISH_COST: Final = 1600
