@@ -1,11 +1,15 @@
 """What a call over HTTP costs on its way: earnest beside relays that judge nothing, in one run.
 
-    python bench/relay_http.py [--rounds 3] [--seconds 2] [--connections 1,16,64] [--sizes 200,10000,1000000] [--out FILE]
+    python bench/relay_http.py [--rounds 3] [--seconds 2] [--connections 1,16,64] [--sizes 200,10000,1000000]
+        [--kinds plain,stream,tls] [--out FILE]
 
 Builds a canned server (`bench/upstream.c`), then loads it by wrk directly, through nginx, through haproxy in TCP mode where it
 is installed, and through earnest with policy, labels and receipts on. Ways are interleaved within each round, so that a machine
 whose speed drifts treats them alike. Before any load every way is asked for each kind of answer, and it must be the right one;
 under load each answer's status counts, and their mean size must be that of the one that was looked at.
+
+Two more cells have the first size and 16 connections: calls that the server answers by an event stream, and a server that is
+reached by TLS (nginx before the canned one ends it, and is not counted). A listener of earnest has no TLS of its own.
 
 `cpu_us` is user and system time of all processes of a way for each call, without wrk and the server; `ratio` is that by nginx's
 in the same round, size and number of connections; `p50_ms` and `p99_ms` are wrk's. Medians over rounds, with the least and the
@@ -74,8 +78,14 @@ http { access_log off; client_body_temp_path FOLDER/t1; proxy_temp_path FOLDER/t
 """
 NGINX_SERVER = """
   upstream u{port} {{ server 127.0.0.1:{to}; keepalive 128; keepalive_requests 1000000000; }}
-  server {{ listen 127.0.0.1:{port}; client_max_body_size 8m; location / {{ proxy_pass http://u{port}; proxy_http_version 1.1;
+  server {{ listen 127.0.0.1:{port}; client_max_body_size 8m;
+    location / {{ proxy_pass {scheme}://u{port}; proxy_http_version 1.1;
     proxy_set_header Connection ""; proxy_buffering off; }} }}
+"""
+TLS_SERVER = """
+  upstream t{port} {{ server 127.0.0.1:{to}; keepalive 128; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
+    location / {{ proxy_pass http://t{port}; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }} }}
 """
 HAPROXY = """
 global
@@ -86,6 +96,8 @@ defaults
   timeout client 60s
   timeout server 60s
 """
+
+Cells = dict[str, dict[str, list[dict[str, float]]]]
 
 
 class Way:
@@ -147,10 +159,23 @@ def running(command: list[str], port: int) -> Iterator[int]:
         process.wait()
 
 
-def nginx(stack: ExitStack, folder: Path, to: dict[int, int]) -> Way:
+def behind_tls(stack: ExitStack, folder: Path, to: dict[int, int]) -> dict[int, int]:
+    """Ports on which the servers are reached by TLS, with the certificate `cert.pem`."""
+    folder.mkdir()
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=bench -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*make.split(), "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True, capture_output=True)
+    ports = dict(zip(to, free_ports(len(to)), strict=True))
+    servers = "".join(TLS_SERVER.format(port=ports[size], to=to[size], folder=folder) for size in to)
+    (folder / "nginx.conf").write_text(NGINX.replace("SERVERS", servers).replace("FOLDER", str(folder)))
+    command = [shutil.which("nginx") or "/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    stack.enter_context(running(command, next(iter(ports.values()))))
+    return ports
+
+
+def nginx(stack: ExitStack, folder: Path, to: dict[int, int], scheme: str = "http") -> Way:
     """The relay that everyone knows."""
     ports = dict(zip(to, free_ports(len(to)), strict=True))
-    servers = "".join(NGINX_SERVER.format(port=ports[size], to=to[size]) for size in to)
+    servers = "".join(NGINX_SERVER.format(port=ports[size], to=to[size], scheme=scheme) for size in to)
     (folder / "nginx.conf").write_text(NGINX.replace("SERVERS", servers).replace("FOLDER", str(folder)))
     command = [shutil.which("nginx") or "/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     pid = stack.enter_context(running(command, next(iter(ports.values()))))
@@ -207,13 +232,19 @@ def ask(way: Way, size: int, method: str, params: dict[str, Any], token: str = "
         connection.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n{body}".encode())
         answer = connection.makefile("rb")
         status = answer.readline()
-        size_of_head, size_of_body = len(status), 0
+        size_of_head, size_of_body, chunked = len(status), 0, False
         while (line := answer.readline()) not in (b"\r\n", b""):
             size_of_head += len(line)
             if line.lower().startswith(b"content-length:"):
                 size_of_body = int(line.partition(b":")[2])
+            chunked = chunked or line.lower().startswith(b"transfer-encoding:")
         raw = answer.read(size_of_body)
-    return int(status.split()[1]), json.loads(raw), size_of_head + 2 + len(raw)
+        size_of_body = len(raw)
+        while chunked and (size_of_chunk := int(line := answer.readline(), 16)):
+            raw += (chunk := answer.read(size_of_chunk + 2))[:-2]
+            size_of_body += len(line) + len(chunk)
+    events = [line[6:] for line in raw.split(b"\n") if line.startswith(b"data: ")]
+    return int(status.split()[1]), json.loads(events[0] if events else raw), size_of_head + 2 + size_of_body
 
 
 def checked(way: Way, size: int) -> int:
@@ -288,6 +319,37 @@ def machine() -> dict[str, Any]:
     return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
 
 
+def measured(cells: Cells, kind: str, name: str, sizes: list[int], counts: list[int], rounds: int, seconds: float) -> None:
+    """All ways to servers of one kind, into cells whose names end so."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="e-")))
+        subprocess.run(["gcc", "-O2", "-o", str(folder / "upstream"), str(ROOT / "bench" / "upstream.c")], check=True)
+        to = dict(zip(sizes, free_ports(len(sizes)), strict=True))
+        for size, port in to.items():
+            more = ["stream"] if kind == "stream" else []
+            stack.enter_context(running([str(folder / "upstream"), str(port), str(size), *more], port))
+        ways = [Way("direct", {size: (port, "/mcp") for size, port in to.items()}, [])]
+        if kind == "tls":
+            ports = behind_tls(stack, folder / "tls", to)
+            server = f'url = "https://127.0.0.1:{ports[sizes[0]]}/mcp"\nca = "{folder}/tls/cert.pem"\ntrust = "trusted"\n'
+            ways += [nginx(stack, folder, ports, "https"), earnest(stack, folder, ports, server)]
+        else:
+            ways.append(nginx(stack, folder, to))
+            if shutil.which("haproxy") and kind == "plain":
+                ways.append(haproxy(stack, folder, to))
+            ways.append(earnest(stack, folder, to))
+        lengths = {(way.name, size): checked(way, size) for way in ways for size in sizes}
+        for way in ways:
+            loaded(way, sizes[0], 16, 1, folder, lengths[way.name, sizes[0]])
+        for turn in range(rounds):
+            for size in sizes:
+                for count in counts:
+                    for at in range(len(ways)):
+                        way = ways[(at + turn) % len(ways)]
+                        one = loaded(way, size, count, seconds, folder, lengths[way.name, size])
+                        cells.setdefault(f"{size} bytes, {count} connections{name}", {}).setdefault(way.name, []).append(one)
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -295,32 +357,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--connections", default="1,16,64")
     parser.add_argument("--sizes", default="200,10000,1000000")
+    parser.add_argument("--kinds", default="plain,stream,tls")
     parser.add_argument("--out", type=Path, help="where to write the findings as JSON")
     given = parser.parse_args()
     sizes = [int(one) for one in given.sizes.split(",")]
     counts = [int(one) for one in given.connections.split(",")]
     load_before = os.getloadavg()[0]
-    cells: dict[str, dict[str, list[dict[str, float]]]] = {}
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="e-")))
-        subprocess.run(["gcc", "-O2", "-o", str(folder / "upstream"), str(ROOT / "bench" / "upstream.c")], check=True)
-        to = dict(zip(sizes, free_ports(len(sizes)), strict=True))
-        for size, port in to.items():
-            stack.enter_context(running([str(folder / "upstream"), str(port), str(size)], port))
-        ways = [Way("direct", {size: (port, "/mcp") for size, port in to.items()}, []), nginx(stack, folder, to)]
-        if shutil.which("haproxy"):
-            ways.append(haproxy(stack, folder, to))
-        ways.append(earnest(stack, folder, to))
-        lengths = {(way.name, size): checked(way, size) for way in ways for size in sizes}
-        for way in ways:
-            loaded(way, sizes[0], 16, 1, folder, lengths[way.name, sizes[0]])
-        for turn in range(given.rounds):
-            for size in sizes:
-                for count in counts:
-                    for at in range(len(ways)):
-                        way = ways[(at + turn) % len(ways)]
-                        one = loaded(way, size, count, given.seconds, folder, lengths[way.name, size])
-                        cells.setdefault(f"{size} bytes, {count} connections", {}).setdefault(way.name, []).append(one)
+    cells: Cells = {}
+    for kind in given.kinds.split(","):
+        if kind == "plain":
+            measured(cells, kind, "", sizes, counts, given.rounds, given.seconds)
+        else:
+            name = {"stream": ", event stream", "tls": ", server by TLS"}[kind]
+            measured(cells, kind, name, sizes[:1], [16], given.rounds, given.seconds)
     found = {name: said(rounds) for name, rounds in cells.items()}
     result = {
         "bench": "http",

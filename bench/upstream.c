@@ -1,9 +1,9 @@
 /* A server of MCP 2026-07-28 over HTTP that answers as fast as one thread can, for measuring what stands before it.
  *
- *     upstream PORT BYTES
+ *     upstream PORT BYTES [stream]
  *
  * `server/discover`, `tools/list` (one tool, `echo`) and `tools/call`, whose text is BYTES long, are answered with a result under
- * the request's own id; any other method with -32601. It reads Content-Length bodies only and trusts whoever talks to it: it is
+ * the request's own id; any other method with -32601. `stream`: calls are answered by an event stream of one event. It reads Content-Length bodies only and trusts whoever talks to it: it is
  * no server for anything but a measurement on loopback. Linux (epoll). */
 #define _GNU_SOURCE
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ struct client {
 
 static char *text;
 static size_t text_size;
-static int poller;
+static int poller, streaming;
 
 static const char DISCOVER[] = "{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}},"
                                "\"ttlMs\":0,\"cacheScope\":\"private\"}";
@@ -64,7 +64,15 @@ static void answer(struct client *c, const char *body, size_t size) {
     else if (memmem(body, size, "\"server/discover\"", 17)) start = DISCOVER;
     else start = "{\"code\":-32601,\"message\":\"unknown method\"}", member = "error";
     size_t whole = strlen("{\"jsonrpc\":\"2.0\",\"id\":,\"\":}") + id_size + strlen(member) + strlen(start) + middle_size + strlen(end);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
+    int n;
+    if (streaming && middle_size) {
+        n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     "%zx\r\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", whole + 23, (int)id_size, id, member);
+        put(c, head, n), put(c, start, strlen(start)), put(c, middle, middle_size), put(c, end, strlen(end));
+        put(c, "}\n\n\r\n0\r\n\r\n", 10);
+        return;
+    }
+    n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
                      "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"%s\":", whole, (int)id_size, id, member);
     put(c, head, n), put(c, start, strlen(start)), put(c, middle, middle_size), put(c, end, strlen(end)), put(c, "}", 1);
 }
@@ -103,7 +111,8 @@ static int serve(struct client *c) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return fprintf(stderr, "usage: upstream PORT BYTES\n"), 2;
+    if (argc < 3) return fprintf(stderr, "usage: upstream PORT BYTES [stream]\n"), 2;
+    streaming = argc > 3;
     signal(SIGPIPE, SIG_IGN);
     text_size = strtoul(argv[2], 0, 10);
     text = malloc(text_size + 1);
