@@ -19,6 +19,7 @@ import msgspec
 from earnest.config import sections, toml_ranges
 from earnest.config.document import Member, Node
 from earnest.config.reading import Source, Table
+from earnest.config.sanitizers import sanitizer
 from earnest.config.sections import PRESETS, ServerSettings, ToolLabels
 from earnest.config.settings import PolicyText, Settings, policy_text, read
 from earnest.core.errors import EarnestError
@@ -219,11 +220,12 @@ _LEFT_ALONE: Mapping[str, Callable[[str, Table], object]] = {
     "flow": lambda _, table: sections.flow(table),
     "hook": lambda _, table: sections.hook(table),
     "views": sections.view,
+    "sanitizers": sanitizer,
 }
 
 
 def _tables(top: Table, key: str) -> Iterator[tuple[str, Table]]:
-    if key in ("clients", "views"):
+    if key in ("clients", "views", "sanitizers"):
         yield from top.named(key)
     else:
         table = top.table(key)

@@ -20,6 +20,7 @@ from earnest.config import sections, toml_ranges
 from earnest.config.document import Node, nearest
 from earnest.config.files import contents
 from earnest.config.reading import Source, Table
+from earnest.config.sanitizers import ToolSanitizer, sanitizer
 from earnest.config.sections import (
     PRESETS,
     Asking,
@@ -73,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True):
     receipts: Receipts = Receipts()
     flow: Flow = Flow()
     hook: HookSettings = HookSettings()
+    sanitizers: tuple[ToolSanitizer, ...] = ()
     views: dict[str, View] = {}
     preset: str = "balanced"
     policies: tuple[PolicyText, ...] = ()
@@ -137,6 +139,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         receipts=_one(top, "receipts", sections.receipts, Receipts()),
         flow=_one(top, "flow", sections.flow, Flow()),
         hook=_one(top, "hook", sections.hook, HookSettings()),
+        sanitizers=tuple(_all(top, "sanitizers", sanitizer).values()),
         views=views,
         preset=top.choice("preset", PRESETS, "balanced"),
         policies=policies,

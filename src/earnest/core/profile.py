@@ -143,6 +143,8 @@ class Standing(msgspec.Struct, frozen=True):
     credentialed: bool = True
     safe_output: bool = False
     """The pinned output schema is made only of numbers, dates, enums and UUIDs."""
+    sanitizer: str = ""
+    """The operator's sanitizer that every result is cut down by, for a person; empty for none."""
 
 
 _WIRE: Final = {name: wire for wire, name in WIRE_NAMES.items()}
@@ -257,6 +259,8 @@ def _resolve_facet(s: Standing, facet: str, hints: dict[str, Value]) -> Value:
     leaves = facet == "can_exfiltrate"
     if operator is True or (operator is False and _override_holds(s)):
         return Value(operator, Basis.OPERATOR, s.operator.source)
+    if facet == "sees_untrusted" and s.sanitizer and s.pin_holds:
+        return Value(False, Basis.ENFORCED, s.sanitizer)
     if leaves and s.contained.can_exfiltrate is False:
         return Value(False, Basis.ENFORCED, s.contained.source)
     if facet in s.violated or (leaves and "open_world" in s.violated):

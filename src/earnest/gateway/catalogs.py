@@ -22,6 +22,7 @@ from earnest.core import pin
 from earnest.core.dispatch import DispatchSpec
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
+from earnest.core.sanitize import Sanitizer
 from earnest.core.scrub import SHORTEST, Scrubber
 from earnest.gateway import evidence
 from earnest.gateway.launch import brought, launch_of, settings_beyond, shown
@@ -333,7 +334,14 @@ class Catalogs:
             violated=violated,
             supported=supported,
             support_pin=support_pin,
+            sanitizer=self._sanitizer(entry.name, tool.name),
         )
+
+    def _sanitizer(self, server: str, tool: str) -> Sanitizer | None:
+        for one in self.settings.sanitizers:
+            if one.server == server and one.tool == tool:
+                return one.sanitizer
+        return None
 
     def _filed(self, server: str, tool: str) -> ToolLabels | None:
         for labels in self.settings.labels:

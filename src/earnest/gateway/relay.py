@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.core.verdict import Verdict
-from earnest.gateway import lists, spoken
+from earnest.gateway import lists, sanitizing, spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -311,8 +313,8 @@ class Relay:
 
     def message(self, message: Message) -> None:
         """A notification that belongs to this call: progress under the client's own token, or a log line."""
-        if self.done:
-            return
+        if self.done or (self.tool is not None and self.tool.words.sanitizer is not None):
+            return  # what a server says on the way is free text
         if message.method == "notifications/progress":
             if not self.progress_token or self._link is None:
                 return
@@ -339,6 +341,11 @@ class Relay:
         failed = bool(reply.error)
         outcome = _ERROR if failed else outcomes.outcome(reply.result)
         try:
+            left = sanitizing.sanitized(self, outcome)
+            if left:
+                reply = Reply(result=left)
+                private = outcome.restrict.private
+                outcome = msgspec.structs.replace(outcomes.outcome(left), restrict=Facts(private=private))
             self.gateway.engine.observed(judgement, outcome, reply.error or reply.result)
         except EarnestError as error:
             self.unavailable(error, "withheld")

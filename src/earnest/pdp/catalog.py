@@ -22,6 +22,7 @@ from earnest.core.decide import PinState, Table
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_wire
 from earnest.core.profile import NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve, riskier
+from earnest.core.sanitize import Sanitizer
 from earnest.pdp.schema import only_plain_values
 from earnest.protocol.labels import Listed, listed, tool_labels
 
@@ -72,6 +73,8 @@ class Words(msgspec.Struct, frozen=True):
     violated: frozenset[str] = frozenset()
     supported: frozenset[str] = frozenset()
     support_pin: str = ""
+    sanitizer: Sanitizer | None = None
+    """What of its results is left, by the operator's word."""
     intent: str = ""
     """What the tool does as a name would say it, where its own name does not."""
 
@@ -350,6 +353,7 @@ class Server:
             server_labels=server_labels,
             credentialed=self.credentialed,
             safe_output=holds and only_plain_values(_json(entry.output_schema)),
+            sanitizer=f"sanitizer {words.sanitizer.name} ({words.sanitizer.source})" if words.sanitizer is not None else "",
         )
         entry.profile = resolve(entry.standing)
         entry.compact = receipt.compact(entry.profile)

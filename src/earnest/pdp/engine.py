@@ -153,6 +153,8 @@ class Engine:
         decision = table.ready(judgement.labels_before)
         if decision is None or judgement.reasons is not decision.reasons or judgement.verdict is not Verdict.ALLOW:
             return None
+        if tool.words.sanitizer is not None:
+            return None  # each result is cut down
         if tool.standing.safe_output and profile.sees_untrusted.basis is Basis.ENFORCED:
             return None  # each result has to be held against its schema
         values: Grounds = [("is", self, "flows", flows), ("is", flows, "listens", False)]
@@ -331,6 +333,8 @@ def _only_policy_asks(decision: Decision) -> bool:
 def _breaks_safe_output(judgement: Judgement, outcome: Outcome) -> bool:
     """A tool whose schema pins harmless types set no label of its own; whatever is outside that schema does, errors too."""
     tool = judgement.question.tool
+    if tool.words.sanitizer is not None and not judgement.profile.sees_untrusted.value:
+        return not judgement.sanitized
     if not tool.standing.safe_output or judgement.profile.sees_untrusted.value:
         return False
     return judgement.profile.sees_untrusted.basis is Basis.ENFORCED and not _is_plain(outcome, tool.output_schema)

@@ -61,5 +61,7 @@ class Judgement(msgspec.Struct):
     approval: str = ""
     endorsement: str = ""
     labels_after: int = 0
+    sanitized: str = ""
+    """The sanitizer that its result was cut down by."""
     result_labels: int = 0
     """What the answer itself was taken for, once it came."""

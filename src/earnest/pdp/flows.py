@@ -26,7 +26,7 @@ from earnest.core.flow import UNTRUSTED, Key
 from earnest.core.integrity import Call, Integrity, judge
 from earnest.core.intent import Reader, ToolIntent
 from earnest.core.ledger import Ledger
-from earnest.core.profile import Profile
+from earnest.core.profile import Basis, Profile
 from earnest.core.provenance import Source
 from earnest.core.roles import ArgumentRoles, Role, Roles, label
 from earnest.core.storage import Mark, Memory, objects, texts, unspoken
@@ -267,7 +267,9 @@ class Flows:
             arguments = None
         roles = self.ready(question.tool).roles
         marked = memory.marked(server.identity, objects(roles, arguments, result), texts(result)) if reads_marked else None
-        trusted = not profile.sees_untrusted.value and not untrusted and marked is None and len(ledgers) == 1
+        # What is enforced is the form: a number that a stranger chose sets no label, and is a stranger's number all the same.
+        from_home = not profile.sees_untrusted.value and profile.sees_untrusted.basis is not Basis.ENFORCED
+        trusted = from_home and not untrusted and marked is None and len(ledgers) == 1
         for ledger in ledgers:
             ledger.result(
                 result,
