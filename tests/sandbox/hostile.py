@@ -147,7 +147,7 @@ attempt("terminal input", lambda: fcntl.ioctl(0, 0x5412, b"x"))
 attempt("signal another", lambda: os.kill(told["pid"], 0))
 attempt("signal all", lambda: os.kill(-1, 0) or os.kill(told["pid"], 0))
 attempt("signal a group", lambda: os.killpg(told["group"], 0))
-attempt("limits of another", lambda: call("prlimit64", told["pid"], 7, zeros, 0))
+attempt("limits of another", lambda: call("prlimit64", told["pid"], 7, 0, zeros))
 
 # Networks
 attempt("loopback", lambda: connect(socket.AF_INET, ("127.0.0.1", told["port"])))

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -163,8 +164,13 @@ def test_all_ends_when_whoever_started_it_is_killed(mine, victim):
     assert mine.gone()
     process.communicate(timeout=30)
     if victim == "owner":
-        states = [path for path in Path("/tmp").glob("earnest-box-*") if _says(path / "plan", mine.mark)]
-        assert states == []
+        # And nothing of the box is left, a moment later.
+        for _ in range(400):
+            states = [path for path in Path("/tmp").glob("earnest-box-*") if _says(path / "plan", mine.folder.name)]
+            if not states and not os.path.exists(mine.home):
+                break
+            time.sleep(0.05)
+        assert states == [] and not os.path.exists(mine.home)
 
 
 def _says(path: Path, text: str) -> bool:

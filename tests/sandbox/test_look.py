@@ -203,3 +203,21 @@ def test_before_linux_6_6_the_upper_folders_lie_on_disk(make_rig):
     assert box.bytes_of(f"{rig.home}/a", look) == b"1\n"
     assert box.close().limit == "disk"
     assert not os.path.exists(os.path.dirname(box.argv[-1]))
+
+
+def test_what_a_killed_process_left_is_taken_away_by_the_next(mine, monkeypatch, tmp_path):
+    from earnest.sandbox import places
+
+    monkeypatch.setattr("tempfile.tempdir", str(mine.folder))
+    left = choose(mine.tier).box(mine.plan("/bin/true"))
+    subprocess.run(left.argv, env=dict(left.env), timeout=60)
+    state = os.path.dirname(left.argv[-1])
+    monkeypatch.setattr(places, "_swept", False)
+    places.sweep()
+    assert os.path.exists(state)  # its process is there
+    os.close(left._place._lock)  # as a kill does
+    left._place._lock = -1
+    monkeypatch.setattr(places, "_swept", False)
+    places.sweep()
+    assert not os.path.exists(state) and not os.path.exists(mine.home)
+    left.close()

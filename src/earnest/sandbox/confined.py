@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -19,10 +18,11 @@ import msgspec
 
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import Copies, forced, state_folder
+from earnest.sandbox.copies import Copies
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.launch.layers import SECRETS, SYSTEM
 from earnest.sandbox.line import ENV, Line, ended
+from earnest.sandbox.places import Place
 from earnest.sandbox.plans import account_home, check, within
 from earnest.sandbox.runtimes import needs
 
@@ -49,7 +49,9 @@ class ConfinedBox:
 
     def __init__(self, plan: Plan) -> None:
         check(plan)
-        self._state = state_folder()
+        self._place = Place()
+        self._state = self._place.path
+        os.mkdir(f"{self._state}/kept", 0o700)
         self._kept: Ended | None = None
         self._journal = Journal(f"{self._state}/events")
         try:
@@ -70,6 +72,7 @@ class ConfinedBox:
                 "readable": readable,
                 "writable": self._copies.writable,
                 "counted": self._copies.own,
+                "made": self._copies.made,
                 "authority": trust.command(),
                 "certificates": trust.authority().folder if plan.reach == "pretend" else "",
             }
@@ -78,7 +81,7 @@ class ConfinedBox:
         except BaseException:
             if hasattr(self, "_copies"):
                 self._copies.remove()
-            shutil.rmtree(self._state, ignore_errors=True)
+            self._place.remove()
             raise
         self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
         self.env: Mapping[str, str] = ENV
@@ -101,7 +104,7 @@ class ConfinedBox:
         self._journal.events()
         self._kept = ended(self._state)
         self._copies.remove()
-        shutil.rmtree(self._state, onerror=forced)
+        self._place.remove()
         return self._kept
 
     def __del__(self) -> None:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import stat
-import tempfile
-from typing import Any
 
 from earnest.core.errors import EarnestError
 from earnest.sandbox.box import Folder, Look, Plan
 from earnest.sandbox.folders import Folders
 from earnest.sandbox.overlay import Contents
+from earnest.sandbox.places import remove
 from earnest.sandbox.plans import within
 
 _MOST_COPIED, _LARGEST_COPIED = 5000, 64 << 20
 
 
 class Copies:
-    """The folders of one box. `writable` may be written to, `readable` read; `own` are the box's alone and looked at."""
+    """The folders of one box. `writable` may be written to, `readable` read; `own` are the box's alone and looked at; `made`
+    are to be taken away with it."""
 
     def __init__(self, plan: Plan, state: str) -> None:
         self.readable: list[str] = []
         self.writable: list[str] = []
         self.own: list[str] = []
-        self._made: list[str] = []
+        self.made: list[str] = []
         self._watched: Folders | None = None
         self._contents = Contents(f"{state}/kept")
         try:
@@ -62,13 +61,9 @@ class Copies:
 
     def remove(self) -> None:
         """Take away what was made."""
-        for path in reversed(self._made):
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, onerror=forced)
-            else:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-        self._made.clear()
+        for path in reversed(self.made):
+            remove(path)
+        self.made.clear()
 
     def _is_own(self, path: str) -> None:
         self.writable.append(path)
@@ -100,7 +95,7 @@ class Copies:
         else:
             shutil.copy2(source, target)
         if not inside:
-            self._made.append(target)
+            self.made.append(target)
         self._is_own(target)
 
     def _parents(self, path: str) -> None:
@@ -120,7 +115,7 @@ class Copies:
                     "Without namespaces a box has the machine's own paths: choose one below a temporary folder.",
                 ) from error
         if missing:
-            self._made.append(missing[-1])
+            self.made.append(missing[-1])
 
     def _place(self, path: str) -> None:
         """A home or working folder that no folder of the plan is."""
@@ -130,7 +125,7 @@ class Copies:
         elif not os.path.lexists(path):
             self._parents(path)
             os.mkdir(path, 0o700)
-            self._made.append(path)
+            self.made.append(path)
             self._is_own(path)
         elif path != "/":
             raise _occupied(path)
@@ -171,21 +166,3 @@ def ours(source: str, to: str) -> str:
         shutil.copytree(source, to, symlinks=True, ignore=_special)
         return to
     return source
-
-
-def state_folder() -> str:
-    """A fresh folder for what a box is made of."""
-    state = tempfile.mkdtemp(prefix="earnest-box-")
-    os.mkdir(f"{state}/kept", 0o700)
-    return state
-
-
-def forced(function: Any, path: str, _: Any) -> None:
-    """Take away what a command left without permissions (for `shutil.rmtree`)."""
-    with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700, follow_symlinks=False) if not os.path.islink(path) else None
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import struct
 import sys
@@ -21,10 +20,11 @@ import msgspec
 
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import forced, ours, state_folder
+from earnest.sandbox.copies import ours
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.line import END_S, ENV, Line, ended
 from earnest.sandbox.overlay import Contents, Layer, Looker
+from earnest.sandbox.places import Place
 from earnest.sandbox.plans import account_home, check
 from earnest.sandbox.runtimes import needs
 
@@ -51,7 +51,9 @@ class NamespaceBox:
 
     def __init__(self, plan: Plan) -> None:
         check(plan)
-        self._state = state_folder()
+        self._place = Place()
+        self._state = self._place.path
+        os.mkdir(f"{self._state}/kept", 0o700)
         self._kept: Ended | None = None
         self._heard: socket.socket | None = None
         self._looker: Looker | None = None
@@ -64,7 +66,7 @@ class NamespaceBox:
             with open(f"{self._state}/plan", "w") as file:
                 json.dump(_as_json(plan, self._state, files, {"HOME": plan.home, **plan.env, **more}), file)
         except BaseException:
-            shutil.rmtree(self._state, ignore_errors=True)
+            self._place.remove()
             raise
         self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
         self.env: Mapping[str, str] = ENV
@@ -99,7 +101,7 @@ class NamespaceBox:
             os.close(self._layers)
             self._layers = -1
         self._looker = None
-        shutil.rmtree(self._state, onerror=forced)
+        self._place.remove()
         return self._kept
 
     def __del__(self) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import sys
 from collections.abc import Mapping
@@ -22,10 +21,11 @@ import msgspec
 
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import Copies, forced, state_folder
+from earnest.sandbox.copies import Copies
 from earnest.sandbox.internet.outlet import environment
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.line import ENV, ended
+from earnest.sandbox.places import Place
 from earnest.sandbox.plans import account_home, check
 from earnest.sandbox.runtimes import needs
 
@@ -61,7 +61,9 @@ class SeatbeltBox:
 
     def __init__(self, plan: Plan) -> None:
         check(plan)
-        self._state = state_folder()
+        self._place = Place()
+        self._state = self._place.path
+        os.mkdir(f"{self._state}/kept", 0o700)
         self._kept: Ended | None = None
         self._journal = Journal(f"{self._state}/events")
         self._copies = Copies(plan, self._state)
@@ -85,6 +87,7 @@ class SeatbeltBox:
             "port": port,
             "profile": profile(readable, self._copies.writable, port),
             "counted": self._copies.own,
+            "made": self._copies.made,
             "authority": trust.command(),
             "certificates": trust.authority().folder if plan.reach == "pretend" else "",
         }
@@ -111,7 +114,7 @@ class SeatbeltBox:
             self._journal.events()
             self._kept = ended(self._state)
             self._copies.remove()
-            shutil.rmtree(self._state, onerror=forced)
+            self._place.remove()
         return self._kept
 
     def _wait(self) -> None:

@@ -95,12 +95,12 @@ class Keeper:
                     self._kill()
                     # Whoever would take the folder away may have gone with our parent.
                     if poll_hung_up(self._control):
-                        _remove(self._plan["state"])
+                        self._remove()
                     os._exit(FAILED)
                 else:
                     self._kill()
                     if not os.path.exists(f"{self._plan['state']}/closing"):
-                        _remove(self._plan["state"])
+                        self._remove()
                     os._exit(FAILED)
 
     def _forward(self, number: int, frame: object) -> None:
@@ -111,6 +111,13 @@ class Keeper:
         self._inner.end()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._inner.process, 0)
+
+    def _remove(self) -> None:
+        """Take away what the box was made of: whoever would have done it is gone."""
+        import shutil  # slow to import, and rarely needed
+
+        for path in (*self._plan.get("made", ()), self._plan["state"]):
+            shutil.rmtree(path, ignore_errors=True)
 
     def _end(self, told: dict[str, Any]) -> NoReturn:
         """End as the command did."""
@@ -132,12 +139,6 @@ class Keeper:
                 signal.signal(-plain, signal.SIG_DFL)
             os.kill(os.getpid(), -plain)
         os._exit(max(plain, 0) if plain >= 0 else 128 - plain)
-
-
-def _remove(folder: str) -> None:
-    import shutil  # slow to import, and rarely needed
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def poll_hung_up(line: socket.socket) -> bool:
