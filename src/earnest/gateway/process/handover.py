@@ -420,7 +420,7 @@ def _id_of(line: bytes) -> bytes:
     """The raw id of a request; empty for anything else."""
     try:
         read = _envelope.decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return b""
     return bytes(read.id) if read.method else b""
 
