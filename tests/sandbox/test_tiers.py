@@ -79,6 +79,15 @@ def test_a_plan_that_no_box_can_follow_is_refused_at_once(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_without_namespaces_a_copy_at_its_own_path_is_there_to_be_read(make_rig):
+    rig = make_rig("confined")
+    (rig.folder / "own").mkdir()
+    (rig.folder / "own" / "file").write_text("there")
+    own = f"{rig.folder}/own"
+    done = rig.sh(f"cat {own}/file; echo x > {own}/file", folders=(Folder(own, own),))
+    assert done.out == "there" and done.status != 0 and done.refused() == {f"{own}/file"}
+
+
 def test_what_runs_in_a_box_imports_the_standard_library_alone():
     own = ("earnest.sandbox.launch", "earnest.sandbox.internet")
     for path in (*(SOURCE / "launch").glob("*.py"), *(SOURCE / "internet").glob("*.py")):

@@ -34,7 +34,7 @@ class Folder(msgspec.Struct, frozen=True):
 
     Not every tier can show a folder at another place. So that each can follow a plan, let `target` of a `copy` be a path that
     does not exist on this machine and that its user may make (below a fresh temporary folder), and of `read` and `write` be
-    `source` itself."""
+    `source` itself. A `copy` at its own path is there to be read alone where a tier cannot copy on write."""
 
     target: str
     source: str | None = None

@@ -86,7 +86,10 @@ class Copies:
         target, source = folder.target, folder.source
         inside = any(within(target, own) for own in self.own)
         if os.path.lexists(target) and not inside:
-            raise _occupied(target)
+            if source is None or os.path.realpath(source) != os.path.realpath(target):
+                raise _occupied(target)
+            self.readable.append(target)  # it cannot be another one at its own path; that writes fail is the next best
+            return
         self._parents(target)
         if source is None:
             os.makedirs(target, exist_ok=True)

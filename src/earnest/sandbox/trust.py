@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
-import tempfile
+import threading
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from earnest.sandbox.box import Plan
+from earnest.sandbox.places import Place
 
 _MAKER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "internet", "authority.py")
 BUNDLES: Final = (
@@ -36,16 +36,18 @@ class Authority(NamedTuple):
 
 
 _made: list[Authority] = []
+_making = threading.Lock()
 
 
 def authority() -> Authority:
     """This process's CA, made when it is first asked for, gone with the process."""
-    if not _made:
-        from earnest.sandbox.internet import authority as maker  # imports what is slow to import
+    with _making:
+        if not _made:
+            from earnest.sandbox.internet import authority as maker  # imports what is slow to import
 
-        folder = tempfile.mkdtemp(prefix="earnest-ca-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        _made.append(Authority(folder, maker.make(folder)))
+            place = Place()
+            atexit.register(place.remove)
+            _made.append(Authority(place.path, maker.make(place.path)))
     return _made[0]
 
 
