@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             if self._refusal is None:
                 self._refusal = Refusal(400, f"malformed request: {error}")
-                if isinstance(error.__context__, Exception):
+                if isinstance(error.__context__, Exception) and not isinstance(error.__context__, httptools.HttpParserUpgrade):
                     self._listener.report("reading a request failed", error.__context__)
 
     def _go_on_without_upgrade(self, rest: memoryview) -> None:
