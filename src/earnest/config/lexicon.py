@@ -47,6 +47,7 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
         },
         calendar=calendar,
         negations=joined("negations"),
+        after=joined("after"),
         generic=frozenset(fold(word) for word in joined("generic")),
         computed=joined("computed"),
         starts=joined("starts"),

@@ -43,7 +43,8 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class Lexicon(msgspec.Struct, frozen=True):
-    """The words of all languages together. `generic`: values that say little by themselves. `computed`: words that ask for a
+    """The words of all languages together. `after`: negations that follow what they negate. `generic`:
+    values that say little by themselves. `computed`: words that ask for a
     number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun
     (`email~`) is a verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `turns`: by
     name, words that say how a value is to be found (`TURNS`). `pointers`: where an address is to be found ("her e-mail is
@@ -54,6 +55,7 @@ class Lexicon(msgspec.Struct, frozen=True):
     objects: Mapping[str, Thing] = {}
     calendar: Calendar = Calendar()
     negations: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     generic: frozenset[str] = frozenset()
     computed: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _KINDS: Final = {"p": ("file",), "u": ("web",), "i": ("money",), "e": ("user", "contact")}
 """What a value of a type names by itself: who writes a path speaks of a file."""
 _ENDS_NEGATION: Final = re.compile(r"[,，、:]|\bbut\b|\baber\b|\bpero\b")
+_ENDS_CLAUSE: Final = re.compile(r"[,:(]|\bund\b|\boder\b|\bdann\b|\baber\b|\bsondern\b|\bwenn\b")
 _PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
@@ -162,6 +165,7 @@ class Reader:
         self._delegates = _Finder({"delegated": lexicon.delegates})
         self._turns = _Finder(lexicon.turns)
         self._pointers = re.compile("|".join(lexicon.pointers)) if lexicon.pointers else None
+        self._after = _Finder({"not": lexicon.after})
         self._negations = _Finder({"not": lexicon.negations})
         self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
         self._loaded = re.compile("|".join(lexicon.loaded)) if lexicon.loaded else None
@@ -230,6 +234,9 @@ class Reader:
         # A tool whose name has no object ("pay 50"): its verb stands for it.
         return not intent.objects and any(concept in intent.verbs for concept, _ in self._verbs.find(sentence, beside))
 
+    def _binds(self, concept: str) -> bool:
+        return self.lexicon.verbs[concept].binding
+
     def _named_tool(self, words: list[str]) -> ToolIntent | None:
         verbs, used = _lookup(words, self._tool_verbs)
         if not verbs:
@@ -265,10 +272,25 @@ class Reader:
             words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
             no = [at for _, at in self._negations.find(sentence, words)]
 
-            def said(at: int, sentence: str = sentence, no: list[int] = no, quoted: list[tuple[int, int]] = quoted) -> bool:
-                return not _negated(sentence, at, no) and not any(first <= at < last for first, last in quoted)
+            after = [at for _, at in self._after.find(sentence, words)]
 
-            verbs = frozenset(concept for concept, at in self._verbs.find(sentence, words) if said(at))
+            def said(
+                at: int,
+                sentence: str = sentence,
+                no: list[int] = no,
+                after: list[int] = after,
+                quoted: list[tuple[int, int]] = quoted,
+            ) -> bool:
+                if _negated(sentence, at, no) or _negated_after(sentence, at, after):
+                    return False
+                return not any(first <= at < last for first, last in quoted)
+
+            asks = [(concept, at) for concept, at in self._verbs.find(sentence, words) if said(at)]
+            verbs = frozenset(concept for concept, _ in asks)
+            if "cancel" in verbs:
+                # `取消付款`: a word that is verb and thing alike is the thing that is to be called off.
+                things = {at for _, at in self._objects.find(sentence, words) if _CJK.match(sentence, at)}
+                verbs = frozenset(concept for concept, at in asks if at not in things or not self._binds(concept))
             keys = frozenset(token.key for token in tokens(sentence, self.calendar))
             kinds = {key[0] for key in keys}
             dated = "d" in kinds
@@ -352,6 +374,11 @@ def _negated(sentence: str, at: int, negations: Sequence[int]) -> bool:
         return True
     # A negation reaches as far as a few words go; a comma or "but" ends it.
     return any(no < at and at - no <= 24 and not _ENDS_NEGATION.search(sentence, no, at) for no in negations)
+
+
+def _negated_after(sentence: str, at: int, negations: Sequence[int]) -> bool:
+    """`Lösche die Datei nicht`: a negation at the end of the verb's own clause."""
+    return any(at < no <= at + 60 and not _ENDS_CLAUSE.search(sentence, at, no) for no in negations)
 
 
 def _named(words: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:
