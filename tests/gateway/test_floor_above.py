@@ -30,10 +30,11 @@ async def test_a_claim_to_read_only_counts_here_as_everywhere(
     text: Any = f'preset = "observe"\n{more}'
     async with bench(tmp_path, monkeypatch, server, text=text, trust={"s": trust}) as b:
         client = await b.client()
-        for path in (tmp_path / "home", tmp_path / "home" / ".local"):
+        for path in (tmp_path / "home", tmp_path / "home" / ".config"):
             call = client.call("look", {"path": str(path)})
             if denied:
-                assert (await call.result())["isError"]
+                result = await call.result()
+                assert result.get("isError"), (path, result, b.last_reasons())
                 assert "floor/own-files" in b.last_reasons()
             else:
                 server.calls.clear()
