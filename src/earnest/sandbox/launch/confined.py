@@ -103,7 +103,8 @@ def _command(plan: dict[str, Any], other: int) -> NoReturn:
         os.chdir(plan["cwd"])
         bounds = plan["limits"]
         user = os.getuid()
-        others = sum(1 for pid in family.parents() if _owner(pid) == user)
+        # The kernel's count of a user's threads includes those that are not the box's.
+        others = family.threads(user)
         limits.hold(bounds["memory"], bounds["processes"] + others // 4, bounds["disk"], bounds["cpu_s"])
         program = find(plan["argv"][0], plan["env"])
         kernel.drop_capabilities()
@@ -119,13 +120,6 @@ def _command(plan: dict[str, Any], other: int) -> NoReturn:
         print(f"earnest: {plan['argv'][0]}: {error}", file=sys.stderr)
         sys.stderr.flush()
     os._exit(127)
-
-
-def _owner(pid: int) -> int:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid
-    except OSError:
-        return -1
 
 
 class _Guard:

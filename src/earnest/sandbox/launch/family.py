@@ -23,6 +23,18 @@ def parents() -> dict[int, tuple[int, int]]:
     return found
 
 
+def threads(user: int) -> int:
+    """How many threads a user has."""
+    count = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if os.stat(f"/proc/{name}").st_uid == user:
+                    with open(f"/proc/{name}/stat") as file:
+                        count += int(file.read().rpartition(")")[2].split()[17])
+    return count
+
+
 def below(root: int) -> dict[int, int]:
     """All descendants of a process, each with its process group."""
     known = parents()

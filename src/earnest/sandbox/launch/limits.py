@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from typing import Final
 
 PERIOD_S: Final = 0.2
@@ -22,7 +23,8 @@ def hold(memory: int, processes: int, disk: int, cpu_s: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     release = os.uname().release.split("-")[0].split(".")
-    if tuple(int(part) for part in release[:2] if part.isdigit()) >= (5, 14):  # before, it counted all the user's processes
+    counted_apart = tuple(int(part) for part in release[:2] if part.isdigit()) >= (5, 14)
+    if sys.platform.startswith("linux") and counted_apart:  # elsewhere all the user's processes count
         wanted[resource.RLIMIT_NPROC] = 4 * processes + 16
     for which, amount in wanted.items():
         _, most = resource.getrlimit(which)
