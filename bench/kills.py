@@ -153,7 +153,9 @@ class Storm:
                 continue
             os.kill(await self.rig.daemon(), signal.SIGKILL)
             self.kills += 1
-            while await self.listening() is None:  # noqa: ASYNC110 (nobody tells when a process is there)
+            end = time.monotonic() + 60
+            while await self.listening() is None:
+                assert time.monotonic() < end, f"no daemon came after kill {self.kills}: {self.rig.log()}"
                 await asyncio.sleep(0.02)
             self.rig.verify()
             self.verified += 1
@@ -168,6 +170,16 @@ class Storm:
             return str((await self.rig.person("listen", port=self.port))["address"])
         except Exception:
             return None
+
+
+def end_all(home: Path) -> None:
+    """End what was started with this home and is still there: daemon, person."""
+    mark = b"HOME=" + os.fsencode(home)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGKILL)
 
 
 async def run(kills: int, seed: int) -> dict[str, Any]:
@@ -189,7 +201,9 @@ async def run(kills: int, seed: int) -> dict[str, Any]:
             storm = Storm(rig, listen, random.Random(seed))
             assert await storm.listening() is not None
             pipes = [storm.on_a_pipe("modern"), storm.on_a_pipe("legacy"), storm.asking()]
-            await asyncio.gather(*(storm.over_http() for _ in range(4)), *pipes, storm.kill(kills))
+            async with asyncio.TaskGroup() as group:
+                for one in (*(storm.over_http() for _ in range(4)), *pipes, storm.kill(kills)):
+                    group.create_task(one)
             await asyncio.sleep(0.5)
             rig.verify()
             second = sum(len(client.orphans) for client in storm.pipes)
@@ -199,6 +213,7 @@ async def run(kills: int, seed: int) -> dict[str, Any]:
         came = counting.communicate()[0]
     finally:
         counting.kill()
+        end_all(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
     def recorded(n: int) -> int:

@@ -23,6 +23,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"ok": control.call(request.pop("op"), **request)}
     except EarnestError as error:
         return {"error": {"code": error.code, "message": error.message}}
+    except (OSError, ValueError) as error:  # the daemon was killed while it answered
+        return {"error": {"code": "", "message": str(error)}}
 
 
 def main(path: str) -> None:
