@@ -16,10 +16,11 @@ from earnest.assay import fixture as fixtures
 from earnest.assay.arguments.literals import Literals, mined
 from earnest.assay.fixture import Fixture
 from earnest.assay.observe.places import Lay
-from earnest.assay.programs import Started, prepared, refuse_runner
+from earnest.assay.programs import Started, prepared, refuse_runner, related
 from earnest.assay.session import Bench
-from earnest.sandbox.box import Answer, Folder, Limits, Plan, Tier
+from earnest.sandbox.box import Access, Answer, Folder, Limits, Plan, Tier
 from earnest.sandbox.plans import account_home
+from earnest.sandbox.runtimes import needs
 
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py")
 
@@ -76,7 +77,9 @@ def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
     if wish.url or wish.database:
         inner = shlex.join(argv)
         argv = (sys.executable, "-I", INSIDE, "--url", wish.url, "--database", wish.database, "--", inner)
-        folders += [Folder(path, path, "read") for path in started.programs if path.startswith(account_home() + "/")]
+        outer = needs(argv, started.env, started.cwd, account_home()).paths
+        access: Access = "copy" if tier.name == "namespaces" else "read"
+        folders += [Folder(path, path, access) for path in started.programs if not any(related(path, one) for one in outer)]
     plan = Plan(
         argv,
         started.env,

@@ -94,11 +94,12 @@ def prepared(
     for name, value in given.items():
         inside[name] = value if keep else _setting(value, cwd, fixture, notes, name, home, shared)
     programs = needs(words, inside, fixture.workspace, home).paths
-    folders = tuple(root for root in dict.fromkeys(roots) if not any(_related(root, one) for one in programs))
+    folders = tuple(root for root in dict.fromkeys(roots) if not any(related(root, one) for one in programs))
     return Started(tuple(words), inside, fixture.workspace, folders, programs, tuple(dict.fromkeys(sources)), tuple(notes))
 
 
-def _related(one: str, other: str) -> bool:
+def related(one: str, other: str) -> bool:
+    """Whether one path lies in the other."""
     return one == other or one.startswith(other + "/") or other.startswith(one + "/")
 
 

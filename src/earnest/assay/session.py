@@ -25,7 +25,7 @@ from earnest.sandbox.box import Box, Change, Event, Look, Plan, Tier, changes
 from earnest.upstream.opening import ClientHello, pages
 from earnest.upstream.stdio import StdioLink
 
-SETTLE_S: Final = 0.02
+SETTLE_S: Final = 0.012
 _RESTS: Final = 6
 _WORDS: Final = 20
 

@@ -25,7 +25,7 @@ from earnest.assay.settings import AssaySettings
 from earnest.assay.stubs import answers
 from earnest.assay.verdicts import as_json, html, replay, sarif
 from earnest.cli.assay_show import Progress, show
-from earnest.cli.daemon import output
+from earnest.cli.daemon import output, person
 from earnest.cli.options import Config, Json
 from earnest.cli.probe import launch_of_target
 from earnest.config import identity as identities
@@ -125,11 +125,27 @@ def assay(
     sketching = words[:1] == ["init"] and ctx.obj is not None
     named = words[0] if words and not sketching else ""
     wish, choices = _wish(
-        words if not sketching else [], ctx.obj, config, url, env, folder, keep_arguments, settings, database, timeout, opening
+        words if not sketching else [],
+        ctx.obj,
+        config,
+        url,
+        env,
+        folder,
+        keep_arguments,
+        settings,
+        database,
+        timeout,
+        opening,
+        sketching,
     )
     chosen = tiers.choose(tier)
     if sketching:
         return _sketch(wish, chosen, settings or "assay.toml")
+    if support:
+        if not named:
+            raise EarnestError("E1018", "--support keeps evidence about a configured server", "earnest assay NAME --support")
+        with person("keeping evidence that speaks for a server"):
+            pass  # better now than after minutes
     progress = Progress(sys.stderr, quiet=not sys.stderr.isatty())
     options = Options(patience, jobs, strict, tuple(tool or ()))
     began = time.monotonic()
@@ -174,13 +190,10 @@ def _wish(
     database: str,
     timeout: float,
     opening: float,
+    sketching: bool,
 ) -> tuple[Wish, AssaySettings]:
     found = path or ("assay.toml" if os.path.exists("assay.toml") else "")
-    choices = (
-        own.load(found)
-        if (found and os.path.exists(found)) or (path and words[:1] != ["init"] and os.path.exists(path))
-        else AssaySettings()
-    )
+    choices = own.load(found) if found and not sketching else AssaySettings()
     base = os.path.dirname(os.path.abspath(found)) if found else os.getcwd()
     name, launch, _ = launch_of_target(words, behind, config)
     if launch.url:
@@ -260,7 +273,7 @@ def _explained(error: EarnestError, place: Ground) -> EarnestError:
         error.code,
         f"{error.message} (in the sandbox)" if error.code.startswith("E12") else error.message,
         remedy,
-        exit_code=3,
+        exit_code=error.exit_code,
         said=error.said,
     )
 

@@ -70,7 +70,7 @@ def show(out: Terminal, report: Report) -> None:
         out.prose(f"server: {finding.what}", "warn", under="  ")
     bad = sum(hint.verdict == "CONTRADICTED" for tool in report.tools for hint in tool.hints.values())
     out.line()
-    out.line(f"{bad} claims contradicted" if bad else "No claim contradicted.", "bad" if bad else "good")
+    out.line(f"{bad} claim{'s' if bad > 1 else ''} contradicted" if bad else "No claim contradicted.", "bad" if bad else "good")
     reached = sum(bool(tool.answered) for tool in report.tools)
     if reached < len(report.tools):
         out.prose(

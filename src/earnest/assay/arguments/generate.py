@@ -35,18 +35,18 @@ class Candidates:
         found: list[dict[str, Any]] = []
         loose: list[dict[str, Any]] = []
         for value in self._values(most * 6):
-            if not isinstance(value, dict) or value in found or value in loose:
+            if not isinstance(value, dict) or any(_same(value, other) for other in (*found, *loose)):
                 continue
             (found if self._document.valid(value) else loose).append(value)
             if len(found) >= most:
                 break
-        return found or loose[:2]
+        return found or loose[:2] or [{}]
 
     def _values(self, tries: int) -> Iterator[Any]:
         plans: list[_Draw] = []
         for full in (False, True):
             draw = _Draw(self._document, self._guess, {}, full, self._seed)
-            yield draw.value(self._document.root)
+            yield _drawn(draw)
             plans.append(draw)
         left = tries
         for number in range(1, _MOST_OPTIONS):
@@ -54,24 +54,24 @@ class Candidates:
                 for place, options in draw.counts.items():
                     if number < options and left:
                         left -= 1
-                        yield _Draw(self._document, self._guess, {place: number}, full, self._seed).value(self._document.root)
+                        yield _drawn(_Draw(self._document, self._guess, {place: number}, full, self._seed))
         for seed in range(1, 1 + left // 2):  # schemas whose parts depend on each other: at random
             dice = random.Random(self._seed * 1000 + seed)
             chosen = {place: dice.randrange(options) for place, options in plans[1].counts.items()}
-            yield _Draw(self._document, self._guess, chosen, bool(seed % 2), seed).value(self._document.root)
+            yield _drawn(_Draw(self._document, self._guess, chosen, bool(seed % 2), seed))
 
 
 class _Draw:
     """One value: `chosen` says which option to take where; `counts` tells how many there were."""
 
     def __init__(self, document: Document, guess: Guess, chosen: Mapping[str, int], full: bool, seed: int) -> None:
-        self._document, self._guess, self._chosen, self._full = document, guess, chosen, full
+        self.document, self._guess, self._chosen, self._full = document, guess, chosen, full
         self._dice = random.Random(seed)
         self.counts: dict[str, int] = {}
 
     def value(self, schema: Any, place: str = "", name: str = "", depth: int = 0) -> Any:
         """A value for a schema."""
-        found, hops = self._document.followed(schema)
+        found, hops = self.document.followed(schema)
         depth += hops
         if found.get("not") == {}:
             return _ABSENT
@@ -105,20 +105,20 @@ class _Draw:
                 plain = [b for b in branches if not (isinstance(b, Mapping) and b.get("type") == "null")] or branches
                 ordered = sorted(plain, key=_weight) if depth > 3 else plain
                 ordered = [*ordered, *(b for b in branches if b not in ordered)]
-                branch, _ = self._document.followed(self._pick(f"{place}|{key}", ordered))
+                branch, _ = self.document.followed(self._pick(f"{place}|{key}", ordered))
                 rest = {k: v for k, v in found.items() if k != key}
                 found = self._decided(merged(rest, branch), place + "|", depth + 1) if depth < 20 else merged(rest, branch)
         if "if" in found and depth < 20:
             rest = {k: v for k, v in found.items() if k not in ("if", "then", "else")}
-            condition, _ = self._document.followed(found["if"])
-            then, _ = self._document.followed(found.get("then", True))
-            otherwise, _ = self._document.followed(found.get("else", True))
+            condition, _ = self.document.followed(found["if"])
+            then, _ = self.document.followed(found.get("then", True))
+            otherwise, _ = self.document.followed(found.get("else", True))
             met = self._pick(f"{place}|if", (False, True) if found.get("else") else (True, False))
             found = self._decided(
                 merged(merged(rest, condition), then) if met else merged(rest, otherwise), place + "|", depth + 1
             )
         for part in found.get("allOf") or ():  # what `followed` could not fold in: more alternatives
-            inner, _ = self._document.followed(part)
+            inner, _ = self.document.followed(part)
             rest = {k: v for k, v in found.items() if k != "allOf"}
             found = self._decided(merged(rest, inner), place + "&", depth + 1) if depth < 20 else rest
         return found
@@ -126,7 +126,7 @@ class _Draw:
     def _fixed(self, found: JsonSchema, place: str) -> Any:
         enumeration = found.get("enum")
         if isinstance(enumeration, list) and enumeration:
-            default = [found["default"]] if found.get("default") in enumeration else []
+            default = [found["default"]] if "default" in found and found["default"] in enumeration else []
             return self._pick(place, _unique([*default, *enumeration]))
         return _ABSENT
 
@@ -183,7 +183,7 @@ class _Draw:
                 if isinstance(schema, list):
                     wanted += [one for one in schema if one not in wanted]
                     continue
-                inner, _ = self._document.followed(schema)
+                inner, _ = self.document.followed(schema)
                 for name, value in (inner.get("properties") or {}).items():
                     known[name] = merged(known[name], value) if isinstance(known.get(name), Mapping) else value
                 wanted += [one for one in inner.get("required") or () if one not in wanted]
@@ -262,7 +262,7 @@ class _Draw:
         if kind is not bool:
             own = [value for value in own if not isinstance(value, bool)]
         plain = {key: value for key, value in found.items() if key not in ("$defs", "default", "examples", "description")}
-        return [value for value in _unique(own) if self._document.fits(plain, value)]
+        return [value for value in _unique(own) if self.document.fits(plain, value)]
 
     def _scalar(self, found: JsonSchema, place: str, name: str, kind: str) -> Any:
         match kind:
@@ -286,7 +286,20 @@ class _Draw:
             made += [text for _ in range(3) if (text := by_pattern(found["pattern"], self._dice)) is not None]
         made += of_length(found.get("minLength"), found.get("maxLength"))
         plain = {key: found[key] for key in ("minLength", "maxLength", "pattern", "not") if key in found}
-        return [text for text in _unique(made) if self._document.fits(plain, text)] or made[:1] or ["sample"]
+        return [text for text in _unique(made) if self.document.fits(plain, text)] or made[:1] or ["sample"]
+
+
+def _drawn(draw: _Draw) -> Any:
+    """A value for the whole schema; nothing where the schema is not what a schema is."""
+    try:
+        return draw.value(draw.document.root)
+    except (TypeError, AttributeError, ValueError, KeyError, RecursionError, OverflowError):
+        return None
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 is not true."""
+    return repr(value) == repr(other)
 
 
 def _weight(branch: Any) -> int:

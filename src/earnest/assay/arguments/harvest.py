@@ -93,47 +93,49 @@ class Harvest:
         """The calls that must go before a step, and the step with its values referring to their answers."""
         needed: dict[int, None] = {}
         sources: dict[tuple[str | int, ...], tuple[int, tuple[str | int, ...]]] = {}
-        self._need(step.arguments, len(self.made), needed, sources, 0)
+        self._need(step, len(self.made), needed, sources, 0)
         order = sorted(needed)
         where = {number: index for index, number in enumerate(order)}
         steps = []
         for number in order:
             earlier = self.made[number].step
             own: dict[tuple[str | int, ...], tuple[int, tuple[str | int, ...]]] = {}
-            self._sources(earlier.arguments, number, own)
+            self._sources(earlier, number, own)
             steps.append(_with_refs(earlier, own, where, self.made))
         return tuple(steps), _with_refs(step, sources, where, self.made)
 
     def _need(
         self,
-        arguments: Mapping[str, Any],
+        step: Step,
         before: int,
         needed: dict[int, None],
         sources: dict[tuple[str | int, ...], tuple[int, tuple[str | int, ...]]],
         depth: int,
     ) -> None:
-        self._sources(arguments, before, sources)
+        self._sources(step, before, sources)
         for number, _ in list(sources.values()):
             if number in needed or depth > 5:
                 continue
             needed[number] = None
-            self._need(self.made[number].step.arguments, number, needed, {}, depth + 1)
+            self._need(self.made[number].step, number, needed, {}, depth + 1)
 
     def _sources(
-        self, arguments: Mapping[str, Any], before: int, sources: dict[tuple[str | int, ...], tuple[int, tuple[str | int, ...]]]
+        self, step: Step, before: int, sources: dict[tuple[str | int, ...], tuple[int, tuple[str | int, ...]]]
     ) -> None:
-        for path, value in leaves(arguments):
-            source = self._source(path, value, before)
+        for path, value in leaves(step.arguments):
+            source = self._source(path, value, before, step.tool)
             if source is not None:
                 sources[path] = source
 
-    def _source(self, path: tuple[str | int, ...], value: Any, before: int) -> tuple[int, tuple[str | int, ...]] | None:
+    def _source(
+        self, path: tuple[str | int, ...], value: Any, before: int, tool: str
+    ) -> tuple[int, tuple[str | int, ...]] | None:
         """The first effective call whose answer holds a value, and where; or whose arguments gave it its name."""
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "" or self._given(str(value)):
             return None
         name = set(words(str(next((part for part in reversed(path) if isinstance(part, str)), ""))))
         for number, made in enumerate(self.made[:before]):
-            if made.answer.outcome != "done" or not made.effective:
+            if made.answer.outcome != "done" or not made.effective or made.step.tool == tool:
                 continue
             for place, found in _placed(made.answer):
                 key = set(words(str(place[1] if place and place[0] == "~" else _last(place))))

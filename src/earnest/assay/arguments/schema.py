@@ -63,7 +63,7 @@ class Document:
         except Exception:
             return True
 
-    def followed(self, schema: Any) -> tuple[JsonSchema, int]:
+    def followed(self, schema: Any, depth: int = 0) -> tuple[JsonSchema, int]:
         """The schema with its references followed and `allOf` folded in, and how many references that took. A schema that
         allows everything is empty; one that allows nothing has `not: {}`."""
         if schema is True or schema is None:
@@ -81,9 +81,9 @@ class Document:
             if isinstance(target, Mapping):
                 current = merged(target, current)
         parts = current.pop("allOf", None)
-        if isinstance(parts, list):
+        if isinstance(parts, list) and depth < _HOPS:
             for part in parts[:50]:
-                inner, more = self.followed(part)
+                inner, more = self.followed(part, depth + 1)
                 hops += min(more, 1)
                 current = merged(current, inner)
         return current, hops

@@ -71,6 +71,7 @@ class Files:
 
     def __init__(self, box: Reading, lay: Lay, before: Look, after: Look) -> None:
         self._box, self._lay, self._before, self._after = box, lay, before, after
+        self._bare: frozenset[str] = frozenset()
 
     def old(self, path: str) -> bytes | None:
         """Content before."""
@@ -89,7 +90,9 @@ class Files:
     def effects(self, noise: Noise = QUIET) -> list[Effect]:
         """All effects between the looks, without noise."""
         found = []
-        moving = _moving(_without_parents(changes(self._before, self._after)))
+        every = changes(self._before, self._after)
+        self._bare = _bare_folders(every)
+        moving = _moving(_without_parents(every))
         for change in moving.changes:
             if (masked_path(change.path), change.kind) in noise.kinds:
                 continue
@@ -115,7 +118,8 @@ class Files:
             if change.kind == "overwritten":
                 return None
             nature: Nature = "created" if change.kind == "created" else "deleted"
-            return Effect(nature, place, shown, "", f"folder {shown} {nature}", not soft, change.kind == "deleted")
+            lossy = change.kind == "deleted" and change.path in self._bare
+            return Effect(nature, place, shown, "", f"folder {shown} {nature}", not soft, lossy)
         if place == "repository":
             return self._in_repository(change, shown)
         if change.kind == "created":
@@ -220,6 +224,16 @@ def _without_parents(found: Iterable[Change]) -> list[Change]:
             change.kind == "created" and change.after is not None and change.after.kind == "folder" and change.path in parents
         )
     ]
+
+
+def _bare_folders(found: Iterable[Change]) -> frozenset[str]:
+    """Folders that are gone and were empty. What a folder held tells by itself whether it is lost; one that came to stand
+    elsewhere was moved."""
+    every = tuple(found)
+    if any(change.kind == "created" and change.after is not None and change.after.kind == "folder" for change in every):
+        return frozenset()
+    gone = [change.path for change in every if change.kind == "deleted"]
+    return frozenset(path for path in gone if not any(other.startswith(path + "/") for other in gone))
 
 
 class _Moves(msgspec.Struct, frozen=True):
