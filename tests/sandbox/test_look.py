@@ -64,6 +64,46 @@ def test_what_was_written_and_put_back_is_seen_as_opened(mine):
     assert done.changed() == {f"{work}/file": "opened"}, done.err
 
 
+def test_a_folder_of_the_fixture_can_be_renamed(rig, fixture):
+    work = f"{rig.home}/work"
+    done = rig.sh(f"cd {work}; mv tree wood && mv wood/sub . && chmod 500 sub", folders=(Folder(work, str(fixture)),))
+    assert done.status == 0, done.err
+    assert {path.removeprefix(f"{work}/"): what for path, what in done.changed().items()} == {
+        "tree": "deleted", "tree/one": "deleted", "tree/sub": "deleted", "tree/sub/two": "deleted",
+        "wood": "created", "wood/one": "created", "sub": "created", "sub/two": "created",
+    }  # fmt: skip
+
+
+def test_a_large_fixture_lies_below_an_overlay(make_rig):
+    rig = make_rig("namespaces")
+    folder = rig.folder / "large"
+    for number in range(11):
+        (folder / f"d{number}").mkdir(parents=True)
+        for each in range(100):
+            (folder / f"d{number}" / f"f{each}").write_text("as it was\n")
+    work = f"{rig.home}/work"
+    script = "rm -r d3; echo x > d4/f5; : > d5/new; cp -p d6/f1 ~/s; echo y > d6/f1; cat ~/s > d6/f1; touch -r ~/s d6/f1; rm ~/s"
+    changed = rig.sh(f"cd {work}; {script}", folders=(Folder(work, str(folder)),)).changed()
+    gone = {f"{work}/d3", *(f"{work}/d3/f{each}" for each in range(100))}
+    rest = {path: what for path, what in changed.items() if path not in gone}
+    assert {changed[path] for path in gone} == {"deleted"}
+    assert rest == {f"{work}/d4/f5": "overwritten", f"{work}/d5/new": "created", f"{work}/d6/f1": "opened"}
+
+
+def test_a_folder_may_lie_in_another_and_hides_what_was_there(mine):
+    for name in ("outer/inner/hidden", "outer/seen", "other/file"):
+        (mine.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine.folder / name).write_text("there\n")
+    work = f"{mine.home}/work"
+    outer, other = (str(mine.folder / name) for name in ("outer", "other"))
+    folders = (Folder(work, outer), Folder(f"{work}/more", other), Folder(f"{work}/none"))
+    done = mine.sh(f"cd {work}; cat seen more/file; echo x > more/file; echo y > none/fresh; rm inner/hidden", folders=folders)
+    assert (done.status, done.out) == (0, "there\nthere\n"), done.err
+    assert done.changed() == {
+        f"{work}/more/file": "overwritten", f"{work}/none/fresh": "created", f"{work}/inner/hidden": "deleted",
+    }  # fmt: skip
+
+
 def test_a_program_that_only_reads_leaves_nothing(rig, fixture):
     work = f"{rig.home}/work"
     done = rig.sh(f"cd {work}; cat kept tree/sub/two; ls -lR . > /dev/null", folders=(Folder(work, str(fixture)),))

@@ -13,6 +13,7 @@ from earnest.sandbox.overlay import Contents
 from earnest.sandbox.places import remove
 from earnest.sandbox.plans import within
 
+_FEW, _SMALL = 1000, 16 << 20
 _MOST_COPIED, _LARGEST_COPIED = 5000, 64 << 20
 
 
@@ -148,10 +149,10 @@ def _special(folder: str, names: list[str]) -> set[str]:
     return {name for name, mode in kinds.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))}
 
 
-def ours(source: str, to: str) -> str:
-    """A folder in which all belongs to this user and group: `source`, or a copy of it at `to` where something in it does not.
-    An overlay can change what belongs to others only if a user namespace knows them, and an ordinary user's does not. What is
-    large stays as it is."""
+def measured(source: str, to: str) -> tuple[str, bool]:
+    """A folder to lay into a box, and whether it is small. Where it is not, and something in it belongs to others, it is copied
+    to `to`: an overlay can change that only if a user namespace knows them, and an ordinary user's does not. What is very large
+    stays as it is."""
     user, group = os.geteuid(), os.getegid()
     count, size, foreign = 0, 0, False
     waiting = [source]
@@ -164,8 +165,10 @@ def ours(source: str, to: str) -> str:
                 if stat.S_ISDIR(status.st_mode) and os.access(entry.path, os.R_OK | os.X_OK):
                     waiting.append(entry.path)
         if count > _MOST_COPIED or size > _LARGEST_COPIED:
-            return source
+            return source, False
+    if count <= _FEW and size <= _SMALL:
+        return source, True
     if foreign:
         shutil.copytree(source, to, symlinks=True, ignore=_special)
-        return to
-    return source
+        return to, False
+    return source, False

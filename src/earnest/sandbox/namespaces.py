@@ -20,7 +20,7 @@ import msgspec
 
 from earnest.sandbox import trust
 from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import ours
+from earnest.sandbox.copies import measured
 from earnest.sandbox.journal import Journal
 from earnest.sandbox.line import END_S, ENV, Line, ended
 from earnest.sandbox.overlay import Contents, Layer, Looker
@@ -122,9 +122,9 @@ class NamespaceBox:
                 text, self._layers = told
                 root = f"/proc/self/fd/{self._layers}"
                 layers = [
-                    Layer(target, f"{root}/up/{number}", (f"{root}/made/{number}", *lowers))
+                    Layer(target, f"{root}/up/{number}", (f"{root}/made/{number}", *lowers), _times(access, root, number))
                     for target, access, number, lowers in json.loads(text)["layers"]
-                    if access == "copy"
+                    if access in ("copy", "plain")
                 ]
                 self._contents = Contents(f"{self._state}/kept")
                 self._looker = Looker(layers, self._contents)
@@ -137,7 +137,8 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
     told: dict[str, Any] = msgspec.to_builtins(plan)
     for number, folder in enumerate(told["folders"]):
         if folder["access"] == "copy" and folder["source"] is not None and os.path.isdir(folder["source"]):
-            folder["source"] = ours(folder["source"], f"{state}/copy-{number}")
+            folder["source"], small = measured(folder["source"], f"{state}/copy-{number}")
+            folder["access"] = "plain" if small else "copy"
     return {
         **told,
         "env": env,
@@ -150,6 +151,15 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
         "authority": trust.command(),
         "certificates": trust.authority().folder if plan.reach == "pretend" else "",
     }
+
+
+def _times(access: str, root: str, number: int) -> dict[str, int] | None:
+    """When each part of a plain layer was changed before the command began."""
+    if access != "plain":
+        return None
+    with open(f"{root}/made/{number}.json") as file:
+        times: dict[str, int] = json.load(file)
+    return times
 
 
 def _told(control: socket.socket) -> tuple[bytes, int] | None:

@@ -26,11 +26,13 @@ _PIECE: Final = 1 << 20
 
 
 class Layer(NamedTuple):
-    """One folder of the box: `upper` holds what was written below `target`, `lowers`, the upper ones first, what was there."""
+    """One folder of the box: `upper` holds what was written below `target`, `lowers`, the upper ones first, what was there.
+    `times`: for a folder that was copied in whole, when each part of it was changed last before the command began."""
 
     target: str
     upper: str
     lowers: tuple[str, ...]
+    times: dict[str, int] | None = None
 
 
 class Contents:
@@ -110,8 +112,43 @@ class Looker:
     def look(self) -> Look:
         entries: dict[str, Entry] = {}
         for layer in self._layers:
-            self._folder(layer, layer.target, layer.upper, entries)
+            if layer.times is None:
+                self._folder(layer, layer.target, layer.upper, entries)
+            else:
+                self._plain(layer, layer.times, entries)
         return Look(entries)
+
+    def _plain(self, layer: Layer, times: dict[str, int], entries: dict[str, Entry]) -> None:
+        seen: set[str] = set()
+        waiting = [""]
+        while waiting:
+            above = waiting.pop()
+            try:
+                found = list(os.scandir(os.path.join(layer.upper, above)))
+            except OSError:
+                continue
+            for item in found:
+                rest = os.path.join(above, item.name)
+                path = os.path.join(layer.target, rest)
+                seen.add(rest)
+                if path in self._targets:
+                    continue
+                try:
+                    status = item.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                is_folder = stat.S_ISDIR(status.st_mode)
+                if is_folder:
+                    waiting.append(rest)
+                if times.get(rest) == status.st_ctime_ns:
+                    continue
+                base, now = self.base(path) if rest in times else None, self._file(item.path, status, ours=True)
+                if not is_folder or base != now:
+                    entries[path] = Entry(base, now)
+        for rest in times.keys() - seen:
+            path = os.path.join(layer.target, rest)
+            if not any(path.startswith(target + "/") for target in self._targets if target != layer.target and len(target) > 1):
+                entries[path] = Entry(self.base(path), None)
 
     def base(self, path: str) -> File | None:
         if path not in self._bases:

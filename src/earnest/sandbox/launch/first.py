@@ -192,8 +192,8 @@ class _First:
         self._said = -1
         self._number = own
         self._listener: Listener | None = None
-        self._granted = [layer.target for layer in layers.all if layer.access != "copy"]
-        self._copied = [layer.target for layer in layers.all if layer.access == "copy"]
+        self._granted = [layer.target for layer in layers.all if not layer.is_own]
+        self._copied = [layer.target for layer in layers.all if layer.is_own]
 
     def serve(self) -> None:
         bounds = self._plan["limits"]

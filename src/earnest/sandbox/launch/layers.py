@@ -10,6 +10,7 @@ One overlay cannot have `/` as its lower folder in a user namespace, nor any fol
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -39,12 +40,18 @@ _MOST: Final = 200
 
 
 class Layer(NamedTuple):
-    """A folder of the box. `access` as in `box.Folder`; `lowers`, the upper ones first, are paths of the machine."""
+    """A folder of the box. `access` as in `box.Folder`, or `plain`: a copy that is there in whole, not over what it is of.
+    `lowers`, the upper ones first, are paths of the machine."""
 
     number: int
     target: str
     lowers: list[str]
     access: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether what is written there stays in the box."""
+        return self.access in ("copy", "plain")
 
 
 def mount_points() -> list[str]:
@@ -100,7 +107,7 @@ class Layers:
     def _room(self, path: str, mode: int | None) -> tuple[Layer, str]:
         """Where in a made folder `path` may be put; its parents are there afterwards."""
         layer = self._holder(path)
-        if layer.access != "copy" and path != layer.target and self._standing(layer, path) is None:
+        if not layer.is_own and path != layer.target and self._standing(layer, path) is None:
             raise FileNotFoundError(2, f"{path}: there is no such place in {layer.target}, which the box does not change")
         folder = layer.target
         for part in os.path.relpath(path, layer.target).split("/")[:-1]:
@@ -199,7 +206,8 @@ class Layers:
                 self.grant(entry.path, entry.path, "read")
 
     def grant(self, target: str, source: str | None, access: str) -> None:
-        """A folder or file of the plan. Copies of one target lie over one another."""
+        """A folder or file of the plan. Copies of one target lie over one another. A small folder is copied in whole (`plain`):
+        an overlay cannot rename a folder that lies in a layer below, nor change what belongs to others."""
         if source is None:
             self.folder(target)
             return
@@ -207,9 +215,13 @@ class Layers:
             self._grant_file(target, source, access)
             return
         here = self._holder(target)
-        if access == "copy" and here.access == "copy":
+        if access in ("copy", "plain") and here.is_own:
             if here.target == target:
                 here.lowers.insert(0, source)
+                return
+            if access == "plain":
+                self.folder(target)
+                self.add(target, [source], "plain")
                 return
             if not any(within(point, source) and point != source for point in self._mounts):
                 self.folder(target)
@@ -221,7 +233,7 @@ class Layers:
 
     def _grant_file(self, target: str, source: str, access: str) -> None:
         status = os.stat(source)
-        if access == "copy":
+        if access in ("copy", "plain"):
             with open(source, "rb") as file:
                 self.file(target, file.read(), stat.S_IMODE(status.st_mode))
             return
@@ -233,7 +245,10 @@ class Layers:
         """Mount all of it below `root`."""
         for layer in self.all:
             target = os.path.normpath(f"{root}/{layer.target}")
-            if layer.access != "copy":
+            if layer.access == "plain":
+                self._mount_plain(layer, target, f"{upper}/{layer.number}")
+                continue
+            if not layer.is_own:
                 kernel.bind(layer.lowers[0], target, read_only=layer.access == "read")
                 continue
             # By descriptor: a path may hold what separates options, and be longer than a page of them.
@@ -251,7 +266,49 @@ class Layers:
             for number in held:
                 os.close(number)
 
+    def _mount_plain(self, layer: Layer, target: str, folder: str) -> None:
+        """Copy a folder, and write down when each part of it was last changed, by which later changes show."""
+        os.mkdir(folder)
+        for source in (*reversed(layer.lowers), f"{self._made}/{layer.number}"):
+            _copy(source, folder)
+        self._chmod(folder, stat.S_IMODE(os.stat(layer.lowers[0]).st_mode))
+        times: dict[str, int] = {}
+        for above, folders, files in os.walk(folder):
+            for name in (*folders, *files):
+                path = os.path.join(above, name)
+                times[os.path.relpath(path, folder)] = os.lstat(path).st_ctime_ns
+        with open(f"{self._made}/{layer.number}.json", "w") as file:
+            json.dump(times, file)
+        kernel.bind(folder, target, read_only=False)
+
     def _like(self, folder: str, like: str) -> None:
         """The root of an upper folder gives the mounted folder its mode; its owner is us, who may not write everywhere."""
         mode = stat.S_IMODE(os.stat(like).st_mode)
         self._chmod(folder, mode if os.access(like, os.W_OK) else mode & ~0o222)
+
+
+def _copy(source: str, to: str) -> None:
+    """All of a folder that can be read, with modes and times; sockets and the like are left out."""
+    with os.scandir(source) as entries:
+        for entry in entries:
+            target = os.path.join(to, entry.name)
+            status = entry.stat(follow_symlinks=False)
+            try:
+                if entry.is_symlink():
+                    os.symlink(os.readlink(entry.path), target)
+                elif entry.is_dir():
+                    if not os.path.isdir(target):
+                        os.mkdir(target)
+                    os.chmod(target, 0o700)
+                    _copy(entry.path, target)
+                elif entry.is_file():
+                    with open(entry.path, "rb") as file, open(target, "wb") as out:
+                        while piece := file.read(_SMALL):
+                            out.write(piece)
+                else:
+                    continue
+            except PermissionError:
+                continue
+            if not entry.is_symlink():
+                os.chmod(target, stat.S_IMODE(status.st_mode))
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
