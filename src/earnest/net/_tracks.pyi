@@ -48,6 +48,34 @@ class Tally:
     times: int
     def __init__(self, of: object) -> None: ...
 
+class Port:
+    """See `tracks.PlainPort`."""
+
+    tracks: dict[bytes, dict[bytes, Track | None]] | None
+    _transport: Any
+    _listener: Any
+    _busy: Any
+    _queue: Any
+    _now: Callable[[], float]
+    _phase: int
+    _paused: bool
+    _deadline: float
+    _keep_alive_s: float
+    def data_received(self, data: bytes) -> None: ...
+    def answer(self, data: bytes, close: bool) -> None: ...
+
+class Carrier:
+    """See `tracks.PlainCarrier`."""
+
+    transport: Any
+    trip: Trip | None
+    pool: Any
+    dead: bool
+    fresh: bool
+    idle_until: float
+    idle_s: float
+    def data_received(self, data: bytes) -> None: ...
+
 class Track:
     facts: Any
     tally: Tally
@@ -113,7 +141,7 @@ class Tracks:
         longest_request: int,
         longest_answer: int,
     ) -> None: ...
-    def begin(self, known: dict[bytes, dict[bytes, Track | None]], data: bytes, connection: object) -> Trip | None: ...
+    def begin(self, known: dict[bytes, dict[bytes, Track | None]], data: bytes, connection: Port) -> Trip | None: ...
     def counted(self) -> list[tuple[Tally, int]]: ...
     def recall(self) -> list[Trip]: ...
     def depart(self) -> list[Trip]: ...

@@ -34,6 +34,7 @@ cdef extern from *:
     int sha256_at_once(const char* data, Py_ssize_t size, unsigned char* found) nogil
 
 cdef object sha256 = hashlib.sha256
+cdef double NEVER = float("inf")
 cdef const char* DIGITS = b"0123456789abcdef"
 cdef bytes ENVELOPE = b'{"jsonrpc":"2.0","id":'
 cdef bytes CALL = b',"method":"tools/call","params":'
@@ -321,8 +322,8 @@ cdef count_out(dict counts, object name):
 cdef class Trip:
     cdef Tracks tracks
     cdef readonly Track track
-    cdef readonly object connection
-    cdef readonly object upstream
+    cdef readonly Port connection
+    cdef readonly Carrier upstream
     cdef readonly bytes id
     cdef readonly bytes body
     cdef readonly bytes arguments
@@ -418,7 +419,7 @@ cdef class Tracks:
         self.longest_request = longest_request
         self.longest_answer = longest_answer
 
-    def begin(self, dict known not None, bytes data not None, connection):
+    def begin(self, dict known not None, bytes data not None, Port connection not None):
         """The call that stands whole in `data`, begun on its track; None where there is none for it."""
         cdef Py_ssize_t body = 0
         cdef long long length = 0
@@ -568,9 +569,10 @@ cdef class Tracks:
 
     cdef bint send(self, Trip trip) except -1:
         cdef Track track = trip.track
+        cdef Carrier upstream
         cdef bytes number
         while track.idle:
-            upstream = track.idle.pop()
+            upstream = <Carrier?> track.idle.pop()
             trip.number = next(track.numbers)
             number = whole(trip.number)
             size = len(ENVELOPE) + len(number) + len(CALL) + trip.params_size + 1
@@ -628,7 +630,7 @@ cdef class Tracks:
         cdef double now = self.clock()
         cdef bytes sha256 = digest(data, at, result)
         cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(track.said) + result
-        cdef object connection = trip.connection
+        cdef Port connection = trip.connection
         trip.leave()
         count_out(self.by_client, track.client)
         count_out(self.by_server, track.server)
@@ -684,6 +686,73 @@ cdef Place read_params(Place at, Place end, Called* called) noexcept nogil:
     if called.name.at == NULL or called.arguments.at == NULL or called.meta.at == NULL:
         return NULL
     return at if (at - 1)[0] == 0x7D else NULL
+
+
+# connections: what of them each call along a track goes through; `connection.py` and `client.py` are the rest
+
+cdef class Port:
+    """A client's connection."""
+    cdef public object tracks, _transport, _listener, _busy, _queue, _now
+    cdef public int _phase
+    cdef public bint _paused
+    cdef public double _deadline, _keep_alive_s
+
+    def data_received(self, bytes data not None):
+        cdef object begin, trip
+        if self.tracks is not None and self._phase == 0 and self._busy is None and not self._queue:
+            begin = self._listener.begin
+            if begin is not None:
+                trip = begin(self.tracks, data, self)
+                if trip is not None:
+                    self._busy = trip
+                    self._deadline = NEVER
+                    return
+        self.received(data)
+
+    cpdef answer(self, data, bint close):
+        """Write a whole answer."""
+        self._transport.write(data)
+        if close or self._phase != 0 or self._paused or self._queue or self._listener.closing:
+            self.answered(close)
+            return
+        if isinstance(self._busy, tuple):
+            self._busy[0].finished()
+        self._busy = None
+        self._deadline = self._now() + self._keep_alive_s
+
+
+cdef class Carrier:
+    """A connection to a server."""
+    cdef public object transport, trip, pool
+    cdef public bint dead, fresh
+    cdef public double idle_until, idle_s
+
+    def data_received(self, bytes data not None):
+        cdef Trip trip = self.trip
+        if trip is None:
+            self.received(data)
+        elif not trip.answer(data):
+            trip.become()  # which takes what was heard up to now
+
+    cdef bint carry(self, Trip trip, bytes payload) except -1:
+        """Send a request that goes along a track, if the connection can be used."""
+        if self.dead or self.transport.is_closing():
+            return False
+        self.trip = trip
+        self.idle_until = NEVER
+        self.transport.write(payload)
+        return True
+
+    cdef bint carried(self, double idle_s, object waiting) except -1:
+        """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed."""
+        self.trip = None
+        self.fresh = False
+        self.idle_s = idle_s
+        if waiting or idle_s <= 0:
+            self.pool.release(self)
+            return False
+        self.idle_until = self.pool.now() + idle_s
+        return True
 
 
 cdef bytes HEAD = b""

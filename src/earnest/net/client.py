@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import httptools
 
 from earnest.core.errors import EarnestError
 from earnest.net.limits import ClientLimits
 from earnest.net.message import Headers, RawHeaders
-from earnest.net.tracks import compiled
+from earnest.net.tracks import Carrier, compiled
 from earnest.net.url import Origin
-
-if TYPE_CHECKING:
-    from earnest.net._tracks import Trip
 
 _KEPT_HEADS: Final = 256
 _KEPT_HEAD_BYTES: Final = 2048
@@ -42,7 +37,6 @@ class PoolHome(Protocol):
     limits: ClientLimits
     heads: dict[bytes, KnownHead]
     answers: dict[bytes, float] | None
-    now: Callable[[], float]
 
     def joined(self, connection: ClientConnection) -> None: ...
     def left(self, connection: ClientConnection) -> None: ...
@@ -122,16 +116,16 @@ class _Broken(Exception):
     """Leaves the parser; the error is kept on the connection."""
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(Carrier, asyncio.Protocol):
     """One connection; `handle` is the request that owns it, or `trip` the call that goes along a track (`tracks.py`); both are
     None while it is idle."""
 
     def __init__(self, pool: PoolHome, origin: Origin) -> None:
-        self.pool = pool
+        self.pool: PoolHome = pool
         self.origin = origin
-        self.transport: Any = None
+        self.transport = None
         self.handle: Handle | None = None
-        self.trip: Trip | None = None
+        self.trip = None
         self.fresh = True
         self.dead = False
         self.idle_until = NEVER
@@ -163,26 +157,6 @@ class ClientConnection(asyncio.Protocol):
         handle.sent = True
         self.transport.write(handle.payload)
 
-    def carry(self, trip: Trip, payload: bytes) -> bool:
-        """Send a request that goes along a track, if the connection can be used."""
-        if self.dead or self.transport.is_closing():
-            return False
-        self.trip = trip
-        self.idle_until = NEVER
-        self.transport.write(payload)
-        return True
-
-    def carried(self, idle_s: float, waiting: deque[Handle]) -> bool:
-        """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed."""
-        self.trip = None
-        self.fresh = False
-        self.idle_s = idle_s
-        if waiting or idle_s <= 0:
-            self.pool.release(self)
-            return False
-        self.idle_until = self.pool.now() + idle_s
-        return True
-
     def adopt(self, handler: ResponseHandler, max_body: int) -> Handle:
         """Let a request that was sent along a track go on as any other's."""
         self._reset()
@@ -204,11 +178,8 @@ class ClientConnection(asyncio.Protocol):
         self.transport = transport
         self.pool.joined(self)
 
-    def data_received(self, data: bytes) -> None:
-        if self.trip is not None:
-            if not self.trip.answer(data):
-                self.trip.become()  # which takes what was heard up to now
-            return
+    def received(self, data: bytes) -> None:
+        """Take in what is no answer to a call along a track."""
         if self.handle is None:
             self.cut()  # nobody asked: whatever this is, it is no answer to the next request
             return

@@ -32,10 +32,9 @@ import httptools
 from earnest.net.checks import Refusal
 from earnest.net.message import Head, Headers, RawHeaders, Request
 from earnest.net.responder import EventStream, Responder
-from earnest.net.tracks import Known
+from earnest.net.tracks import Port
 
 if TYPE_CHECKING:
-    from earnest.net._tracks import Trip
     from earnest.net.home import Home
 
 _SINGLE: Final = frozenset((b"host", b"content-length", b"content-type", b"authorization", b"origin", b"expect"))
@@ -55,7 +54,7 @@ class _Stop(Exception):
     """Leaves the parser; the refusal is kept on the connection."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(Port, asyncio.Protocol):
     """One client's connection. `state` is for the handler, `peer` the client's address, `tracks` what the handler laid for
     calls like those that came before (`tracks.py`)."""
 
@@ -64,12 +63,13 @@ class Connection(asyncio.Protocol):
         self._limits = listener.limits
         self._loop = listener.loop
         self._now = listener.loop.time
-        self._transport: Any = None
+        self._keep_alive_s = listener.limits.keep_alive_s
+        self._transport = None
         self._parser = httptools.HttpRequestParser(self)
         self._phase = _IDLE
         self._deadline = _NEVER
         self._queue: deque[tuple[Request, Responder] | Refusal] = deque()
-        self._busy: tuple[Request, Responder] | Trip | None = None
+        self._busy = None  # a request and its responder, or a trip
         self._refusal: Refusal | None = None
         self._queued_body = 0
         self._paused = False
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         self._reset()
         self.state: dict[str, Any] = {}
         self.peer: Any = None
-        self.tracks: Known | None = None
+        self.tracks = None
 
     def _reset(self) -> None:
         self._target = b""
@@ -110,15 +110,10 @@ class Connection(asyncio.Protocol):
             many = f"too many connections ([limits] connections = {self._limits.connections})"
             self._refuse(Refusal(503, many, (("Retry-After", "1"),)))
 
-    def data_received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
+        """Take in what is no call along a track."""
         before = self._phase
         if before == _IDLE and self._busy is None and not self._queue:
-            if self.tracks is not None and self._listener.begin is not None:
-                trip = self._listener.begin(self.tracks, data, self)
-                if trip is not None:
-                    self._busy = trip
-                    self._deadline = _NEVER
-                    return
             end = data.find(b"\r\n\r\n") + 4
             raw = data[:end]
             head = self._listener.heads.get(raw)
@@ -388,17 +383,6 @@ class Connection(asyncio.Protocol):
         """Bytes that were written and wait for the client."""
         size: int = self._transport.get_write_buffer_size()
         return size
-
-    def answer(self, data: bytes, close: bool) -> None:
-        """Write a whole answer."""
-        self._transport.write(data)
-        if close or self._queue or self._phase != _IDLE or self._paused or self._listener.closing:
-            self.answered(close)
-            return
-        if isinstance(self._busy, tuple):
-            self._busy[0].finished()
-        self._busy = None
-        self._deadline = self._now() + self._limits.keep_alive_s
 
     def answered(self, close: bool) -> None:
         """The answer is complete: serve the next request, or close."""

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from earnest.core.receipt import Chain
 
@@ -47,10 +48,60 @@ else:
             if hashlib.sha256(sources).hexdigest()[:16] != compiled.MARK:
                 compiled = None
 
-__all__ = ["AVAILABLE", "Facts", "Ground", "Known", "compiled"]
+__all__ = ["AVAILABLE", "Carrier", "Facts", "Ground", "Known", "Port", "chain_of", "compiled"]
 
 AVAILABLE = compiled is not None
 """Whether calls can go along tracks here."""
+
+
+class PlainPort:
+    """What of a client's connection each call along a track goes through, where there are no tracks."""
+
+    _transport: Any
+    _listener: Any
+    _busy: Any
+    _queue: Any
+    _phase: int
+    _paused: bool
+    _keep_alive_s: float
+    _now: Callable[[], float]
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.received(data)
+
+    def answer(self, data: bytes, close: bool) -> None:
+        """Write a whole answer."""
+        self._transport.write(data)
+        self.answered(close)
+
+    def received(self, data: bytes) -> None:
+        """Bytes that are no call along a track."""
+        raise NotImplementedError
+
+    def answered(self, close: bool) -> None:
+        """The answer is complete."""
+        raise NotImplementedError
+
+
+class PlainCarrier:
+    """The same of a connection to a server."""
+
+    trip: Trip | None
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.received(data)
+
+    def received(self, data: bytes) -> None:
+        """Bytes that are no answer to a call along a track."""
+        raise NotImplementedError
+
+
+if TYPE_CHECKING:
+    from earnest.net._tracks import Carrier, Port
+else:
+    Port, Carrier = (compiled.Port, compiled.Carrier) if AVAILABLE else (PlainPort, PlainCarrier)
 
 
 def chain_of(writer: str) -> Chain:
