@@ -240,7 +240,8 @@ class _Judge:
             return
         if isinstance(value, str) and not value.strip():
             return
-        found = [token for token in scalar_tokens(value) if token.key != "."]
+        read = scalar_tokens(value)
+        found = [token for token in read if token.key != "."]
         if not found:
             yield self._bad(path, str(value), "it holds nothing that can be compared")
             return
@@ -252,7 +253,7 @@ class _Judge:
             yield Objection(path, "", None, secret, "it is a secret, and would leave")
             return
         binding = self.call.intent.binding and bool(roles & {Role.DESTINATION, Role.AMOUNT})
-        if self._positive(scalar_tokens(value), binding=binding, words=words) is not None:
+        if self._positive(read, binding=binding, words=words) is not None:
             return
         if self.determined.determined(path, value, found, roles, words):
             return

@@ -239,18 +239,28 @@ class _Filter:
         """Take in a hash. False if the filter is used up."""
         if value in self:
             return True
-        for at in self._places(value):
+        at, step = self._start(value)
+        for _ in range(_HASHES):
+            at %= self._size
             self._bits[at >> 3] |= 1 << (at & 7)
+            at += step
         self._left -= 1
         return self._left > 0
 
     def __contains__(self, value: int) -> bool:
-        return all(self._bits[at >> 3] & (1 << (at & 7)) for at in self._places(value))
+        bits, size = self._bits, self._size
+        at, step = self._start(value)
+        for _ in range(_HASHES):
+            at %= size
+            if not bits[at >> 3] & (1 << (at & 7)):
+                return False
+            at += step
+        return True
 
-    def _places(self, value: int) -> list[int]:
+    @staticmethod
+    def _start(value: int) -> tuple[int, int]:
         first = value * 0x9E3779B97F4A7C15 & _WORD
-        step = (first >> 32) | 1
-        return [((first & 0xFFFFFFFF) + number * step) % self._size for number in range(_HASHES)]
+        return first & 0xFFFFFFFF, (first >> 32) | 1
 
 
 class Seen:
