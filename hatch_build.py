@@ -23,7 +23,7 @@ except ImportError:
     BuildHookInterface = object  # type: ignore[assignment, misc]
 
 FOLDER = Path("src") / "earnest" / "net"
-SOURCES = ("_tracks.pyx", "_scan.pxi")
+SOURCES = ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi")
 
 
 def mark(folder: Path) -> str:

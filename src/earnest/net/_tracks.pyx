@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Calls that go the way an earlier one went: the compiled piece of the data path. `tracks.pyi` says what it does and why.
+"""Calls that go the way an earlier one went: the compiled piece of the data path. `tracks.py` says what it does and why.
 
 It decides nothing. Whatever is not exactly as it was when the track was laid returns None or False here, and the call goes the
 long way, in Python, from where it stands.
@@ -13,25 +13,12 @@ from libc.string cimport memcpy
 import hashlib
 
 include "_scan.pxi"
+include "_records.pxi"
+include "_heads.pxi"
+include "_plain.pxi"
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* where, size_t size, const void* what, size_t length)
-
-cdef extern from *:
-    """
-    #ifdef TRACKS_LIBCRYPTO
-    #define OPENSSL_SUPPRESS_DEPRECATED
-    #include <openssl/sha.h>
-    /* As hashlib does, without the objects around it. */
-    static int sha256_at_once(const char *data, Py_ssize_t size, unsigned char *found) {
-        SHA256_CTX state;
-        return SHA256_Init(&state) && SHA256_Update(&state, data, (size_t)size) && SHA256_Final(found, &state);
-    }
-    #else
-    static int sha256_at_once(const char *data, Py_ssize_t size, unsigned char *found) { return 0; }
-    #endif
-    """
-    int sha256_at_once(const char* data, Py_ssize_t size, unsigned char* found) nogil
 
 cdef object sha256 = hashlib.sha256
 cdef double NEVER = float("inf")
@@ -61,138 +48,6 @@ DEPTH_READ = DEPTH + 3
 """Levels of a message that is read here, at most."""
 
 
-cdef bytes whole(unsigned long long number):
-    cdef char text[24]
-    cdef int at = 24
-    while True:
-        at -= 1
-        text[at] = 0x30 + number % 10
-        number //= 10
-        if number == 0:
-            return PyBytes_FromStringAndSize(text + at, 24 - at)
-
-
-cdef bytes decimal(double value, int places):
-    """A number that is not negative as JSON, with so many places behind the point."""
-    cdef char text[32]
-    cdef unsigned long long number = <unsigned long long> (value * (1000000 if places == 6 else 1000) + 0.5)
-    cdef int at = 32
-    while number or at > 30 - places:
-        at -= 1
-        if at == 31 - places:
-            text[at] = 0x2E
-        else:
-            text[at] = 0x30 + number % 10
-            number //= 10
-    return PyBytes_FromStringAndSize(text + at, 32 - at)
-
-
-cdef inline bytes piece(Place at, Py_ssize_t size):
-    return PyBytes_FromStringAndSize(<const char*> at, size)
-
-
-# heads
-
-cdef Py_ssize_t length_at(Place at, Py_ssize_t size, long long* length, Py_ssize_t* digit_count) noexcept nogil:
-    """Where the digits of a head's Content-Length stand, in its two usual spellings; -1 for none."""
-    cdef const void* found = memmem(at, size, <const char*> b"\r\nContent-Length: ", 18)
-    cdef Place digit
-    cdef Place end = at + size
-    if found == NULL:
-        found = memmem(at, size, <const char*> b"\r\ncontent-length: ", 18)
-    if found == NULL:
-        return -1
-    digit = <Place> found + 18
-    length[0] = 0
-    digit_count[0] = 0
-    while digit < end and 0x30 <= digit[0] <= 0x39 and digit_count[0] < 9:
-        length[0] = length[0] * 10 + digit[0] - 0x30
-        digit_count[0] += 1
-        digit += 1
-    if digit_count[0] == 0 or digit == end or digit[0] != 0x0D:
-        return -1
-    return digit - digit_count[0] - at
-
-
-cdef bytes without_length(Place at, Py_ssize_t size, Py_ssize_t digits_at, Py_ssize_t digit_count):
-    cdef bytes found = PyBytes_FromStringAndSize(NULL, size - digit_count)
-    cdef char* out = PyBytes_AS_STRING(found)
-    memcpy(out, at, digits_at)
-    memcpy(out + digits_at, at + digits_at + digit_count, size - digits_at - digit_count)
-    return found
-
-
-def shape(bytes head):
-    """A head without the digits of its Content-Length, or None where those are not found: heads of one shape differ in nothing
-    but how long their bodies are."""
-    cdef long long length = 0
-    cdef Py_ssize_t count = 0
-    cdef Place at = <Place> PyBytes_AS_STRING(head)
-    cdef Py_ssize_t found = length_at(at, len(head), &length, &count)
-    return None if found < 0 or len(head) > LONGEST_HEAD else without_length(at, len(head), found, count)
-
-
-cdef bytes split(bytes data, Py_ssize_t* body, long long* length):
-    """The shape of the head at the beginning of `data`, where its body begins and how long that is; None for what is no such
-    head."""
-    cdef Place at = <Place> PyBytes_AS_STRING(data)
-    cdef Py_ssize_t size = len(data), digits_at, count = 0
-    cdef const void* end = memmem(at, size if size < LONGEST_HEAD else LONGEST_HEAD, <const char*> b"\r\n\r\n", 4)
-    if end == NULL:
-        return None
-    body[0] = <Place> end - at + 4
-    digits_at = length_at(at, body[0], length, &count)
-    return None if digits_at < 0 else without_length(at, body[0], digits_at, count)
-
-
-# the chain
-
-cdef bytes digest(bytes data, Py_ssize_t at=0, Py_ssize_t size=-1):
-    """SHA-256 of a part in hexadecimal digits."""
-    cdef unsigned char found[32]
-    cdef bytes text
-    cdef char* out
-    cdef int n
-    if size < 0:
-        size = len(data)
-    if not sha256_at_once(PyBytes_AS_STRING(data) + at, size, found):
-        return sha256(memoryview(data)[at : at + size]).hexdigest().encode()
-    text = PyBytes_FromStringAndSize(NULL, 64)
-    out = PyBytes_AS_STRING(text)
-    for n in range(32):
-        out[2 * n] = DIGITS[found[n] >> 4]
-        out[2 * n + 1] = DIGITS[found[n] & 15]
-    return text
-
-
-@cython.final
-cdef class Chain:
-    """As `core.receipt.Chain`."""
-    cdef readonly bytes name
-    cdef public long long seq
-    cdef public bytes head
-    cdef readonly list held
-    cdef public long long held_bytes
-
-    def __init__(self, str writer not None):
-        self.name = writer.encode()
-        self.head = digest(b"earnest receipts 1 " + self.name)
-        self.held = []
-
-    cpdef long long append(self, bytes record) except -1:
-        """Put an encoded record into the chain; returns its number."""
-        cdef long long seq = self.seq + 1
-        cdef bytes number = whole(seq)
-        cdef bytes line = b"".join(
-            (b'{"seq":', number, b',"id":"', self.name, b".", number, b'","prev":"', self.head, b'","record":', record, b"}")
-        )
-        self.head = digest(line)
-        self.seq = seq
-        self.held.append(line)
-        self.held_bytes += len(line)
-        return seq
-
-
 # what a track stands on
 
 @cython.final
@@ -218,31 +73,6 @@ cdef class Guard:
         if self.kind == 1:
             return found is self.expected or PyObject_RichCompareBool(found, self.expected, Py_EQ)
         return found is self.expected
-
-
-# for tests: what is read here is read as the long way reads it
-
-def canonical_form(bytes raw not None):
-    """The canonical form of one JSON text, or None."""
-    cdef Place at = <Place> PyBytes_AS_STRING(raw)
-    cdef bytes form = PyBytes_FromStringAndSize(NULL, len(raw))
-    cdef unsigned char* out = <unsigned char*> PyBytes_AS_STRING(form)
-    if canonical(at, at + len(raw), DEPTH, &out) != at + len(raw):
-        return None
-    return form[: out - <unsigned char*> PyBytes_AS_STRING(form)]
-
-
-def reaches(bytes arguments not None):
-    """Whether the floor has to look at arguments."""
-    cdef Place at = <Place> PyBytes_AS_STRING(arguments)
-    return may_reach(at, at + len(arguments))
-
-
-def plain(bytes result not None):
-    """Whether a plain result is an error; None for a result that is not plain."""
-    cdef Place at = <Place> PyBytes_AS_STRING(result)
-    cdef bint failed = False
-    return bool(failed) if plain_result(at, at + len(result), &failed) == at + len(result) else None
 
 
 cpdef bint holds(tuple guards) except -1:
@@ -653,41 +483,6 @@ cdef class Tracks:
             connection.answer(b"}", False)
 
 
-cdef struct Called:
-    Span name, arguments, meta
-
-
-cdef Place read_params(Place at, Place end, Called* called) noexcept nogil:
-    """Behind the params of a plain call: its name, its arguments (an object) and its `_meta`, each once and nothing else."""
-    cdef Place begin
-    cdef Span key
-    cdef bint more = True
-    called.name.at = called.arguments.at = called.meta.at = NULL
-    if at >= end or at[0] != 0x7B:
-        return NULL
-    at = space(at + 1, end)
-    while more:
-        begin = at = member(at, end, &key)
-        if at == NULL:
-            return NULL
-        at = value(at, end, DEPTH)
-        if named(key, b"name", 4) and called.name.at == NULL:
-            called.name.at, called.name.size = begin, at - begin
-        elif named(key, b"arguments", 9) and called.arguments.at == NULL and begin < end and begin[0] == 0x7B:
-            called.arguments.at, called.arguments.size = begin, at - begin
-        elif named(key, b"_meta", 5) and called.meta.at == NULL:
-            called.meta.at, called.meta.size = begin, at - begin
-        else:
-            return NULL
-        if at != NULL:
-            at = following(at, end, &more)
-        if at == NULL:
-            return NULL
-    if called.name.at == NULL or called.arguments.at == NULL or called.meta.at == NULL:
-        return NULL
-    return at if (at - 1)[0] == 0x7D else NULL
-
-
 # connections: what of them each call along a track goes through; `connection.py` and `client.py` are the rest
 
 cdef class Port:
@@ -762,72 +557,3 @@ def answer_with(bytes head not None):
     """What every answer begins with, up to the length of its body."""
     global HEAD
     HEAD = head + b"Content-Length: "
-
-
-cdef Place plain_result(Place at, Place end, bint* failed) noexcept nogil:
-    """Behind a result that is complete, of text and nothing else, and says nothing of labels, tasks or input."""
-    cdef Span key
-    cdef bint more = True, content = False, error = False, type = False, structured = False
-    if at >= end or at[0] != 0x7B:
-        return NULL
-    at = space(at + 1, end)
-    while more:
-        at = member(at, end, &key)
-        if at == NULL:
-            return NULL
-        if named(key, b"content", 7) and not content:
-            content = True
-            at = texts(at, end)
-        elif named(key, b"isError", 7) and not error:
-            error = True
-            failed[0] = at < end and at[0] == 0x74
-            at = word(at, end, b"true", 4) if failed[0] else word(at, end, b"false", 5)
-        elif named(key, b"resultType", 10) and not type:
-            type = True
-            at = word(at, end, b'"complete"', 10)
-        elif named(key, b"structuredContent", 17) and not structured:
-            structured = True
-            at = value(at, end, DEPTH)
-        else:
-            return NULL
-        if at != NULL:
-            at = following(at, end, &more)
-        if at == NULL:
-            return NULL
-    return at if (at - 1)[0] == 0x7D and content else NULL
-
-
-cdef Place texts(Place at, Place end) noexcept nogil:
-    """Behind a list of blocks of text without labels."""
-    cdef Span key
-    cdef bint another = True, more, plain = True
-    if at >= end or at[0] != 0x5B:
-        return NULL
-    at = space(at + 1, end)
-    if at < end and at[0] == 0x5D:
-        return at + 1
-    while another:
-        if at >= end or at[0] != 0x7B:
-            return NULL
-        at = space(at + 1, end)
-        more = True
-        while more:
-            at = member(at, end, &key)
-            if at == NULL:
-                return NULL
-            if named(key, b"type", 4):
-                at = word(at, end, b'"text"', 6)
-            elif named(key, b"text", 4):
-                at = string(at, end, &plain)
-            else:
-                return NULL
-            if at != NULL:
-                at = following(at, end, &more)
-            if at == NULL:
-                return NULL
-        if (at - 1)[0] != 0x7D:
-            return NULL
-        at = following(at, end, &another)
-        if at == NULL:
-            return NULL
-    return at if (at - 1)[0] == 0x5D else NULL

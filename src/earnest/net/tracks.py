@@ -42,7 +42,7 @@ else:
             # Made of other sources than those that lie here, it would not fit the rest.
             folder = os.path.dirname(__file__)
             sources = b""
-            for name in ("_tracks.pyx", "_scan.pxi"):
+            for name in ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi"):
                 with open(os.path.join(folder, name), "rb") as file:
                     sources += file.read()
             if hashlib.sha256(sources).hexdigest()[:16] != compiled.MARK:
