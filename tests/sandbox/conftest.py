@@ -3,15 +3,11 @@
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from rig import TIERS, USERS, Rig
+from sandbox.rig import TIERS, USERS, Rig
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from rig import HERE, Rig
 
 from earnest.sandbox.box import Folder, Limits
+from sandbox.rig import HERE, Rig
 
 SECRET = "the-secret-of-this-machine"
 HELD_BY_THE_BOX = {

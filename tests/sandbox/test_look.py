@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from rig import HERE, Outcome
 
 from earnest.sandbox.box import Answer, Folder, Limits, Plan, changes
 from earnest.sandbox.confined import Confined
 from earnest.sandbox.namespaces import Namespaces
 from earnest.sandbox.tiers import choose
+from sandbox.rig import HERE, Outcome
 
 FIXTURE = {"kept": "kept\n", "changed": "old\n", "removed": "gone\n", "tree/one": "1\n", "tree/sub/two": "2\n", "moved": "m\n"}
 
@@ -82,8 +82,8 @@ def test_a_large_fixture_lies_below_an_overlay(make_rig):
         for each in range(100):
             (folder / f"d{number}" / f"f{each}").write_text("as it was\n")
     work = f"{rig.home}/work"
-    script = "rm -r d3; echo x > d4/f5; : > d5/new; cp -p d6/f1 ~/s; echo y > d6/f1; cat ~/s > d6/f1; touch -r ~/s d6/f1; rm ~/s"
-    changed = rig.sh(f"cd {work}; {script}", folders=(Folder(work, str(folder)),)).changed()
+    script = "rm -r d3; echo x > d4/f5; : > d5/new; cp -p d6/f1 ~/s; echo y > d6/f1; cat ~/s > d6/f1; touch -r ~/s d6/f1"
+    changed = rig.sh(f"cd {work}; {script}; rm ~/s", folders=(Folder(work, str(folder)),)).changed()
     gone = {f"{work}/d3", *(f"{work}/d3/f{each}" for each in range(100))}
     rest = {path: what for path, what in changed.items() if path not in gone}
     assert {changed[path] for path in gone} == {"deleted"}
