@@ -299,7 +299,7 @@ async def test_a_subscription_says_what_it_honours_and_brings_list_changes(gatew
     wanted = {"toolsListChanged": True, "unheardOf": True, "resourceSubscriptions": ["file:///x"]}
     id = await client.begin("subscriptions/listen", {"notifications": wanted}, id="sub")
     told = await client.notification("notifications/subscriptions/acknowledged")
-    assert told["params"]["notifications"] == {"toolsListChanged": True}
+    assert told["params"]["notifications"] == {"toolsListChanged": True, "resourceSubscriptions": ["file:///x"]}
     assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "sub"}
     await client.request("tools/list")
     await client.call("change")
