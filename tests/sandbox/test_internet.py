@@ -19,7 +19,7 @@ def get(url, data=None, headers={}):
 """
 
 
-def test_every_name_port_and_protocol_of_the_web_is_answered_and_recorded(mine):
+def test_every_name_port_and_protocol_of_the_web_is_answered_and_recorded(rig):
     script = ASK + """
 print(json.dumps([
     get("https://api.example.dev/v1/things?x=1", b'{"a": 1}', {"Content-Type": "application/json"}),
@@ -32,7 +32,7 @@ print(json.dumps([
         Answer("*.example.dev", "/v1/*", method="GET", body=b"first"),
         Answer("*.example.dev", "/v1/*", method="GET", body=b"then", headers=(("X-More", "1"),)),
     )
-    done = mine.python(script, reach="pretend", answers=answers)
+    done = rig.python(script, reach="pretend", answers=answers)
     assert done.status == 0, done.err
     posted, first, then, table, notes, data, addresses = json.loads(done.out)
     assert json.loads(posted)["ok"] and (first, then) == ("first", "then")
@@ -135,7 +135,7 @@ def web():
         server.server_close()
 
 
-def test_named_hosts_are_reached_and_nothing_else(mine):
+def test_named_hosts_are_reached_and_nothing_else(rig):
     with web() as port, socket.create_server(("127.0.0.1", 0)) as other:
         script = ASK + f"""
 def tried(act):
@@ -150,7 +150,7 @@ print(json.dumps([
     tried(lambda: get("http://169.254.169.254/latest")),
 ]))
 """
-        done = mine.python(script, reach="hosts", hosts=(f"localhost:{port}", "api.example.org"))
+        done = rig.python(script, reach="hosts", hosts=(f"localhost:{port}", "api.example.org"))
     assert json.loads(done.out) == [f"real localhost:{port}", "no", "no", "no"], done.err
     assert {"example.com", "169.254.169.254"} <= done.refused()
     assert ("localhost", port, "outside") in {(e.subject, e.port, e.detail) for e in done.did("connect")}

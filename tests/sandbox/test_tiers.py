@@ -20,11 +20,7 @@ from earnest.sandbox.namespaces import Namespaces
 from earnest.sandbox.seatbelt import profile
 
 SOURCE = Path(tiers.__file__).parent
-WITHOUT_NAMESPACES = """
-from earnest.sandbox.launch import kernel
-kernel.become_itself_in_a_user_namespace()
-with open("/proc/sys/user/max_user_namespaces", "w") as file:
-    file.write("0")
+TRIED = """
 import msgspec
 from earnest.sandbox import tiers
 print(msgspec.json.encode([tiers.choose().name, tiers.tried()]).decode())
@@ -44,13 +40,32 @@ def test_the_best_tier_is_the_one_that_was_seen_to_work():
     assert caught.value.code == "E1804"
 
 
-def test_without_user_namespaces_the_next_tier_is_chosen_and_the_reason_told():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_NAMESPACES], capture_output=True, text=True, timeout=60)
+NO_NAMESPACES = """
+from earnest.sandbox.launch import kernel
+kernel.become_itself_in_a_user_namespace()
+with open("/proc/sys/user/max_user_namespaces", "w") as file:
+    file.write("0")
+"""
+MASKED_PROC = """
+from earnest.sandbox.launch import kernel
+kernel.become_itself_in_a_user_namespace()
+kernel.unshare(kernel.CLONE_NEWNS)
+kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
+kernel.mount("", "/proc/irq", "tmpfs", kernel.MS_RDONLY)
+"""
+
+
+@pytest.mark.parametrize(
+    "before, why, remedy",
+    [(NO_NAMESPACES, "unshare", "sysctl -w user.max_user_namespaces"), (MASKED_PROC, "proc", "")],
+    ids=["forbidden", "as in a container"],
+)
+def test_without_namespaces_the_next_tier_is_chosen_and_the_reason_told(before, why, remedy):
+    done = subprocess.run([sys.executable, "-c", before + TRIED], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     name, found = json.loads(done.stdout)
     assert name == "confined"
-    assert found[0]["works"] is False and "unshare" in found[0]["why"]
-    assert "sysctl -w user.max_user_namespaces" in found[0]["remedy"]
+    assert found[0]["works"] is False and why in found[0]["why"] and remedy in found[0]["remedy"]
 
 
 def test_each_mechanism_is_tried():
