@@ -288,16 +288,9 @@ def grades(found: Sequence[Mapping[str, Any]]) -> Picture:
 
 def drift(counts: Mapping[str, int], unchanged: int, table: Iterable[tuple[str, ...]], about: str) -> Picture:
     """What changed between two dates, by class."""
-    names = {
-        "unchanged": "absent",
-        "neutral": "some",
-        "tightening": "true",
-        "loosening": "false",
-        "added": "understates-high",
-        "removed": "bar",
-    }
-    values = {"unchanged": unchanged, **{name: counts.get(name, 0) for name in names if name != "unchanged"}}
-    most = max([*values.values(), 1])
+    # What did not change is told in words: beside it no change would show.
+    kinds = {"neutral": "some", "tightening": "true", "loosening": "false", "added": "understates-high", "removed": "bar"}
+    most = max([*(counts.get(name, 0) for name in kinds), 1])
     return Picture(
         "drift",
         "Drift between two dates",
@@ -306,9 +299,10 @@ def drift(counts: Mapping[str, int], unchanged: int, table: Iterable[tuple[str, 
         ("server", "tool", "change", "hints"),
         tuple(table),
         rows=tuple(
-            Row(name, f"{values[name]}", _stack([(kind, values[name])], most, label=False)) for name, kind in names.items()
+            Row(name, f"{counts.get(name, 0)}", _stack([(kind, counts.get(name, 0))], most, label=False))
+            for name, kind in kinds.items()
         ),
-        said=f"{sum(values.values()) - unchanged} tools differ, {unchanged} do not.",
+        said=f"{sum(counts.values())} tools differ, {unchanged} do not.",
     )
 
 
