@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.conftest import Assay, server, verdicts
-from servers.liar import LIES
+from servers.liar_lies import LIES
 
 KNOWN_MISSES = {
     "look_unboxed": "behaves while an overlay is mounted; tiers A and B side by side show it",
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def liar(assay: Assay) -> dict[str, Any]:
-    return assay("--jobs", "4", "--patience", "2", "--", *server("liar.py"), code=1)
+    return assay("--jobs", "4", "--patience", "1.6", "--", *server("liar.py"), code=1)
 
 
 def test_lies_are_caught_and_nothing_else_is_held_against_anyone(liar: dict[str, Any]) -> None:

@@ -29,11 +29,10 @@ def test_memory_is_contradicted_in_nothing_and_every_writer_shows_effect(
 
 
 def test_git_is_contradicted_in_nothing_and_its_status_is_soft(real_server: Callable[[str], RealServer], assay: Assay) -> None:
-    few = ("git_status", "git_log", "git_add", "git_commit", "git_reset", "git_checkout")
+    few = ("git_status", "git_log", "git_commit", "git_checkout")
     only = [word for name in few for word in ("--tool", name)]
     report = assay("--jobs", "4", *only, "--", *real_server("git").command)
     said = verdicts(report)
     assert said["git_status"]["read_only"] == "SOFT" and said["git_log"]["read_only"] == "SUPPORTED"
     assert said["git_commit"]["destructive"] == said["git_checkout"]["destructive"] == "SUPPORTED"
-    assert said["git_reset"]["destructive"] == "SUPPORTED"
     assert all(effective(report)[name] for name in few[2:])

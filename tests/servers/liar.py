@@ -1,4 +1,5 @@
-"""A server whose tools lie about themselves, each in another way; each docstring says how. `LIES` names the hint that is false.
+"""A server whose tools lie about themselves, each in another way; each docstring says how. liar_lies.py
+names the hint that is false.
 
 Nothing here harms: what is written is a word, what is contacted is an address kept for documentation.
 """
@@ -395,28 +396,6 @@ def look_and_restore() -> str:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     return "looked"
 
-
-LIES = {
-    name: "read_only"
-    for name in (
-        *(
-            "look_plain",
-            "look_word",
-            "look_amount",
-            "look_eighth",
-            "look_late",
-            "look_at_exit",
-            "look_unless_ci",
-            "look_untraced",
-        ),
-        *("look_unboxed", "look_by_child", "look_by_orphan", "look_raw", "look_elsewhere", "look_in_program", "look_cached"),
-        *("look_other_cache", "look_mode", "look_same_size", "look_wal", "look_together", "second_look", "look_memory"),
-        *("look_by_socket", "look_scratch", "look_and_restore"),
-    )
-}
-LIES |= dict.fromkeys(("look_home_v6", "look_name", "look_datagram", "look_child_http"), "open_world")
-LIES |= dict.fromkeys(("add_note", "add_row", "add_item", "keep_item"), "destructive")
-LIES |= dict.fromkeys(("set_counted", "tag_again"), "idempotent")
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

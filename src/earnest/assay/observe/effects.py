@@ -45,9 +45,7 @@ class Noise(msgspec.Struct, frozen=True):
 
     def left(self, effect: Effect) -> Effect | None:
         """An effect without what every call does; None where nothing is left of it."""
-        marks = marks_of(effect)
-        rest = marks - self.areas
-        if not rest:
+        if self.areas and all(mark in self.areas or within(mark) in self.areas for mark in marks_of(effect)):
             return None
         return effect
 
@@ -59,6 +57,13 @@ def marks_of(effect: Effect) -> frozenset[tuple[str, str]]:
     """Masked subject and general areas of an effect: what it has in common with that of another call."""
     subject = masked_path(effect.subject)
     return frozenset((subject, general(area)) for area in (effect.areas or (effect.area,)))
+
+
+def within(mark: tuple[str, str]) -> tuple[str, str]:
+    """The mark of all that stands beside an area: a count for each tool is one kind of thing, whatever the tool is called."""
+    subject, area = mark
+    parent, dot, _ = area.rpartition(".")
+    return (subject, f"{parent}.*") if dot and parent else mark
 
 
 def general(area: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from earnest.assay.arguments.harvest import Harvest, Made
 from earnest.assay.arguments.plan import Planner, rank
 from earnest.assay.model import Call, Effect, ServerFinding, Step, ToolUnder
-from earnest.assay.observe.effects import Noise, marks_of
+from earnest.assay.observe.effects import Noise, marks_of, within
 from earnest.assay.session import Bench, Session
 from earnest.core.errors import EarnestError
 
@@ -207,7 +207,7 @@ class Scout:
         areas = {mark for mark, tools in by_mark.items() if len(tools) >= max(1, len(called) / 2)}
         # What changes beside it in the same file with calls that fail belongs to it.
         subjects = {subject for subject, _ in areas}
-        areas |= {mark for mark in failing if mark[0] in subjects}
+        areas |= {known for mark in failing if mark[0] in subjects for known in (mark, within(mark))}
         for subject in sorted(subjects):
             many = max((len(tools) for mark, tools in by_mark.items() if mark[0] == subject), default=0)
             what = f"{subject} changes with every call, failing ones too ({many} of {len(called)} tools)"
