@@ -1,5 +1,7 @@
-"""The engine inside a program: `earnest.Guard`."""
+"""The engine inside a program: `earnest.Guard`, and what puts it around the tools of a framework, each in a module here that
+needs that framework: `mcp`, `fastmcp`, `langchain`, `pydantic_ai`, `openai_agents`."""
 
-from earnest.guard.engine import Decided, Guard, Word
+from earnest.guard.decided import Ask, Decided, Refused, Word
+from earnest.guard.engine import Guard
 
-__all__ = ["Decided", "Guard", "Word"]
+__all__ = ["Ask", "Decided", "Guard", "Refused", "Word"]

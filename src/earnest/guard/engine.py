@@ -2,26 +2,21 @@
 
     guard = Guard(labels={"send_mail": {"read_only": False, …, "arg_roles": {"to": "destination"}}, …})
     guard.user("Mail the minutes to ann@example.org")
-    decision = guard.decide("send_mail", {"to": "ann@example.org", "body": "…"})
-    if decision.verdict == "allow":
-        guard.observe("send_mail", send_mail(…))
+    await guard.call(send_mail, {"to": "ann@example.org", "body": "…"})
 
 One guard is one conversation. `conversation()` gives another beside it that shares what the stores remember, and nothing else.
 A guard is for one thread. Names of tools may carry their server: `server/tool`, `mcp__server__tool`.
 
-The order is the program's to keep: `user` for each prompt, `decide` before and `observe` after each call, with whatever came
-back. What
-`decide` allowed counts as in flight until it is observed. After a person's yes to an `ask` the program runs the call and
-observes it; a yes is for this one call and changes nothing else.
+`call` (and `call_sync`) keeps the order: `user` for each prompt, `decide` before and `observe` after each call, with whatever
+came back. Who keeps it alone: what `decide` allowed counts as in flight until it is observed; after a person's yes to an `ask`
+the program runs the call and observes it; a yes is for this one call and changes nothing else. Where calls of one tool run side
+by side, `observe` is told the `decision` it belongs to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from earnest.config import lexicon as shipped_lexicon
 from earnest.config import policy as policies
@@ -36,41 +31,18 @@ from earnest.core.profile import Trust
 from earnest.core.provenance import LIMIT
 from earnest.core.roles import ArgumentRoles
 from earnest.core.storage import Memory, objects, texts, unspoken
-from earnest.core.verdict import Reason, Remedy
 from earnest.core.vocabulary import ENDORSED, ToolFacts
-from earnest.guard.labels import ToolLabels, read
+from earnest.guard import calls
+from earnest.guard.decided import Approve, Decided, Word
+from earnest.guard.labels import METHODS, Listed, ToolLabels, read
+from earnest.guard.plain import plain
 
 _KEY: Final = ("guard",)
 
 
-class Word(StrEnum):
-    """The answer, as a word."""
-
-    ALLOW = "allow"
-    ASK = "ask"
-    DENY = "deny"
-
-
 _WORDS: Final = (Word.ALLOW, Word.ASK, Word.DENY)
-
-
-class Decided(msgspec.Struct, frozen=True):
-    """The decision on one call. `id` stands for its receipt: later decisions name it as where a value came from. `endorsed`:
-    all that
-    steers the call comes from the user's words or a trusted source. `observed`: what would have been decided without observe
-    mode."""
-
-    verdict: Word
-    reasons: tuple[Reason, ...]
-    remedies: tuple[Remedy, ...]
-    id: str
-    endorsed: bool
-    observed: Word
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the call may run unasked."""
-        return self.verdict is Word.ALLOW
+_OPEN: Final = 256
+"""Decisions without a result that are remembered one by one; of older ones it is taken that they ran and brought the worst."""
 
 
 class _Tool:
@@ -87,13 +59,24 @@ class _Tool:
         self.table = Table(policy.row(facts), Subject(facts, labels.claims), policy.policy.mode)
 
 
+class _Open(NamedTuple):
+    """A decision whose result did not come yet. `flying`: labels its result may set."""
+
+    tool: _Tool
+    arguments: Any
+    integrity: Integrity | None
+    flying: int
+
+
 class _Shared:
     """What the conversations of one program have in common."""
 
-    __slots__ = ("labels", "limit", "memory", "policy", "reader", "steps", "tools")
+    __slots__ = ("labels", "limit", "listed", "memory", "policy", "reader", "said", "steps", "tools")
 
     def __init__(self, labels: dict[str, ToolLabels], policy: Compiled, reader: Reader, limit: int) -> None:
-        self.labels, self.policy, self.reader, self.limit = labels, policy, reader, limit
+        self.said, self.policy, self.reader, self.limit = labels, policy, reader, limit
+        self.labels = dict(labels)
+        self.listed: dict[str, Listed] = {}
         self.memory = Memory()
         self.tools: dict[str, _Tool] = {}
         self.steps = 0
@@ -102,11 +85,18 @@ class _Shared:
         found = self.tools.get(name)
         if found is None:
             server, bare = split(name)
-            labels = self.labels.get(name) or self.labels.get(bare) or ToolLabels(bare)
+            labels = self.labels.get(name) or self.labels.get(bare) or METHODS.get(bare) or ToolLabels(bare)
             found = _Tool(server, bare, labels, self.reader, self.policy)
             if len(self.tools) < 10_000:
                 self.tools[name] = found
         return found
+
+    def learn(self, name: str, listed: Listed, trust: Trust) -> None:
+        first = self.listed.setdefault(name, listed)
+        bare = split(name)[1]
+        said = self.said.get(name) or self.said.get(bare)
+        self.labels[name] = listed.beside(said) if said is not None else listed.labels(trust, first)
+        self.tools.pop(name, None)
 
     def step(self) -> str:
         self.steps += 1
@@ -126,10 +116,9 @@ class Guard:
     """Decides on calls of tools in one conversation.
 
     `labels`: a mapping from tool to what is known of it, or a pack (`labels.read`); a tool without labels is taken for the
-    worst. `preset`:
-    one of earnest's presets, or `none`. `policy`: a whole policy instead of it. `memory_bytes`: what values of one origin
-    may take in memory; past it everything else counts as untrusted. Raises `EarnestError` for labels or a preset that mean
-    nothing.
+    worst. `preset`: one of earnest's presets, or `none`. `policy`: a whole policy instead of it. `memory_bytes`: what values of
+    one origin may take in memory; past it everything else counts as untrusted. `approve`: asks a person about one call, for
+    `call`; without it what needs a yes is refused. Raises `EarnestError` for labels or a preset that mean nothing.
     """
 
     def __init__(
@@ -140,6 +129,7 @@ class Guard:
         policy: Policy | None = None,
         lexicon: Lexicon | None = None,
         memory_bytes: int = LIMIT,
+        approve: Approve | None = None,
         _shared: _Shared | None = None,
     ) -> None:
         if _shared is None:
@@ -147,23 +137,24 @@ class Guard:
             reader = Reader(lexicon or shipped_lexicon.shipped())
             _shared = _Shared(read(labels), Compiled(said), reader, memory_bytes)
         self._shared = _shared
+        self._approve = approve
         self._flow = FlowState()
         self._flow.open(_KEY, minted=True)
         self._ledger = Ledger(_shared.reader, _shared.limit)
-        self._pending: dict[str, tuple[str, Any, Integrity | None]] = {}
-        self._in_flight: dict[str, int] = {}
+        self._open: dict[str, _Open] = {}
+        self._latest: dict[str, str] = {}
 
     def conversation(self) -> Guard:
         """Another conversation of the same program: same labels, same policy; it shares what stores remember, and no value."""
-        return Guard(_shared=self._shared)
+        return Guard(approve=self._approve, _shared=self._shared)
 
     def program(self) -> Guard:
         """A program of its own with the same labels and policy: it shares no conversation and no memory of stores with this
         one."""
         shared = self._shared
         fresh = _Shared(shared.labels, shared.policy, shared.reader, shared.limit)
-        fresh.tools = shared.tools  # what is made ready of a tool depends on nothing that was seen
-        return Guard(_shared=fresh)
+        fresh.said, fresh.listed, fresh.tools = shared.said, dict(shared.listed), dict(shared.tools)
+        return Guard(approve=self._approve, _shared=fresh)
 
     def user(self, text: str) -> None:
         """A prompt of the user. What was pasted, quoted or put in by the host is not taken for their words."""
@@ -177,8 +168,8 @@ class Guard:
         given: Any = {} if arguments is None else arguments
         profile = known.labels.profile
         bits = self._flow.effective(_KEY)
-        for flying in self._in_flight.values():
-            bits |= flying
+        for pending in self._open.values():
+            bits |= pending.flying
         integrity: Integrity | None = None
         if not profile.read_only.value or profile.can_exfiltrate.value:
             call = Call(
@@ -203,19 +194,25 @@ class Guard:
             decision = known.table.at(bits, lambda: given, integrity=voice, causes=causes)
         step = self._shared.step()
         answer = _WORDS[decision.verdict]
-        self._pending[tool] = (step, given, integrity)
-        if answer is Word.ALLOW:
-            flying = _sources(known)
-            if flying:
-                self._in_flight[tool] = flying
+        self._open[step] = _Open(known, given, integrity, _sources(known) if answer is Word.ALLOW else 0)
+        self._latest[tool] = step
+        while len(self._open) > _OPEN:
+            oldest = next(iter(self._open))
+            gone = self._open.pop(oldest)
+            for bit in (PRIVATE, UNTRUSTED):
+                if gone.flying & bit:
+                    self._raise(bit, oldest, gone.tool, "never observed")
         return Decided(answer, decision.reasons, decision.remedies, step, bool(bits & ENDORSED), _WORDS[decision.observed])
 
-    def observe(self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None) -> None:
-        """What a call returned, an error too: JSON data, an MCP result, or text. `arguments`: if not those of the tool's
-        last decision."""
+    def observe(
+        self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None, *, decision: Decided | None = None
+    ) -> None:
+        """What a call returned, an error too: JSON data, an MCP result, or text. `arguments`: if not those that were decided
+        on. `decision`: the decision on this call; without it, the tool's last."""
         known = self._shared.tool(tool)
-        step, given, integrity = self._pending.pop(tool, ("", None, None))
-        self._in_flight.pop(tool, None)
+        step = decision.id if decision is not None else self._latest.pop(tool, "")
+        pending = self._open.pop(step, None)
+        given, integrity = (pending.arguments, pending.integrity) if pending is not None else (None, None)
         step = step or self._shared.step()
         if arguments is not None:
             given = arguments
@@ -230,6 +227,33 @@ class Guard:
         self._ledger.result(result, step, known.server, known.name, trusted=trusted, private=private, arguments=given)
         if not profile.read_only.value:
             self._remember(known, given, result, integrity, step)
+
+    def forget(self, decision: Decided) -> None:
+        """A call that was decided on and is not made."""
+        self._open.pop(decision.id, None)
+
+    async def call(
+        self, tool: calls.Tool, arguments: Mapping[str, Any] | None = None, *, run: Callable[[], Any] | None = None
+    ) -> Any:
+        """Make a call if it may be made, and return what it returned: decided on, asked about where it has to be (`approve`),
+        run, observed. `tool`: a function, called with `arguments` as keywords, or a name; `run` then makes the call. What is
+        awaitable is awaited. Raises `Refused` where it may not be made, and what the call raises."""
+        return await calls.call(self, tool, {} if arguments is None else arguments, run, self._approve)
+
+    def call_sync(
+        self, tool: calls.Tool, arguments: Mapping[str, Any] | None = None, *, run: Callable[[], Any] | None = None
+    ) -> Any:
+        """`call` for programs without an event loop. Raises E1004 for a coroutine function, as tool or as `approve`."""
+        return calls.call_sync(self, tool, {} if arguments is None else arguments, run, self._approve)
+
+    def learn(self, tools: Iterable[Any], *, server: str = "", trust: str = "untrusted") -> None:
+        """What a server lists of its tools: schemas for those that the program labelled, and labels for the others: hints that
+        raise from anyone, hints that lower if the program says that it trusts the server (`trust="trusted"`). A definition that
+        changed since it was first learned lowers nothing any more. `tools`: objects of `tools/list`, as JSON data or models."""
+        for definition in tools:
+            listed = Listed.of(plain(definition))
+            name = f"{server}/{listed.name}" if server else listed.name
+            self._shared.learn(name, listed, Trust(trust))
 
     def _raise(self, bit: int, step: str, known: _Tool, basis: str) -> None:
         self._flow.raise_(_KEY, bit, Cause(step, known.server or "guard", known.name, basis))

@@ -9,6 +9,7 @@ are the server's words). What is not said is worst.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from earnest.config.packs import Pack, built_in, load_packs
+from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_object
-from earnest.core.profile import NAMES, NOTHING, WORST, Profile, Standing, entailed, resolve
+from earnest.core.profile import NAMES, NOTHING, WORST, Labels, Profile, Standing, Trust, entailed, resolve
 from earnest.core.roles import Role, label
 
 _SPELLINGS: Final = {
@@ -61,6 +63,51 @@ class ToolLabels(msgspec.Struct, frozen=True):
     title: str = ""
     undoable: bool = False
     claims: RawHints = RawHints()
+
+
+METHODS: Final = {
+    # A read can leak by its address; nothing is known of what comes back.
+    "resources.read": ToolLabels(
+        "resources.read", resolve(Standing(operator=Labels(read_only=True, source="method"))), {"uri": Role.DESTINATION}
+    ),
+    "prompts.get": ToolLabels("prompts.get", resolve(Standing(operator=Labels(read_only=True, source="method")))),
+}
+"""Calls of a server that are not calls of tools, by the names that labels may use."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A tool as its server lists it."""
+
+    name: str
+    title: str
+    schema: Mapping[str, Any] | None
+    claims: RawHints
+    digest: str
+
+    @classmethod
+    def of(cls, definition: Any) -> Listed:
+        """Of one object of `tools/list`. Raises E1004 for what is none."""
+        name = definition.get("name") if isinstance(definition, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise EarnestError("E1004", f"a tool's definition is an object with a name, not {definition!r:.80}")
+        schema = definition.get("inputSchema")
+        title = definition.get("title")
+        return cls(
+            name,
+            title if isinstance(title, str) else "",
+            schema if isinstance(schema, Mapping) else None,
+            raw_from_object(definition.get("annotations")),
+            canonical.digest(json.dumps(definition).encode()),
+        )
+
+    def labels(self, trust: Trust, first: Listed) -> ToolLabels:
+        """Labels of a tool that the program said nothing of. `first`: as it was listed first."""
+        standing = Standing(trust=trust, claims=self.claims, pin_holds=self.digest == first.digest)
+        return ToolLabels(self.name, resolve(standing), {}, self.schema, self.title, claims=self.claims)
+
+    def beside(self, said: ToolLabels) -> ToolLabels:
+        """The program's labels, with the schema and title that only the server knows."""
+        return msgspec.structs.replace(said, schema=said.schema or self.schema, title=said.title or self.title)
 
 
 def read(labels: object) -> dict[str, ToolLabels]:
