@@ -96,7 +96,7 @@ def test_params_are_valid_for_the_official_sdk() -> None:
     [
         ("tools/call", "legacy", "pass"),
         ("completion/complete", "modern", "pass"),
-        ("tools/resolve", "modern", "pass"),
+        ("tools/resolve", "modern", "here"),
         ("ping", "legacy", "here"),
         ("server/discover", "modern", "here"),
         ("logging/setLevel", "legacy", "here"),

@@ -12,7 +12,7 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.gateway.levels import LEVELS
 from earnest.gateway.outlet import Outlet
-from earnest.protocol import bridge, calls, envelope, eras
+from earnest.protocol import bridge, calls, envelope, eras, resolution
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.upstream.base import Link
@@ -90,6 +90,7 @@ async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> N
         outlet.finish(envelope.error(message.id, UNAVAILABLE, text))
         return
     result = _modern_hello(link, servers[0]) if session.modern else _legacy_hello(session, link, servers[0])
+    result = _advertised(session, result)
     instructions = servers[0].server.instructions
     if instructions:
         session.gateway.engine.flows.shown(session.client.key, servers[0].name, "instructions", string(instructions))
@@ -97,9 +98,19 @@ async def _answer_hello(session: Session, message: Message, outlet: Outlet) -> N
 
 
 def _many(session: Session) -> bytes:
+    capabilities = resolution.advertised(session.capabilities, _MANY)
     if session.modern:
-        return bridge.discover_result(_MANY, OWN_INFO, _MANY_INSTRUCTIONS)
-    return bridge.initialize_result(session.version, _MANY, OWN_INFO, _MANY_INSTRUCTIONS)
+        return bridge.discover_result(capabilities, OWN_INFO, _MANY_INSTRUCTIONS)
+    return bridge.initialize_result(session.version, capabilities, OWN_INFO, _MANY_INSTRUCTIONS)
+
+
+def _advertised(session: Session, result: bytes) -> bytes:
+    """A hello with what earnest itself answers to this client."""
+    if not resolution.declared(session.capabilities):
+        return result
+    members = canonical.members(result)
+    members["capabilities"] = resolution.advertised(session.capabilities, members.get("capabilities", b"{}"))
+    return canonical.build(members)
 
 
 def _instructed(members: dict[str, bytes], served: Served) -> None:

@@ -18,11 +18,11 @@ from earnest.core import canonical
 from earnest.core.decide import PinState
 from earnest.core.errors import EarnestError
 from earnest.core.hints import WIRE_NAMES
-from earnest.core.profile import NAMES
+from earnest.core.profile import NAMES, Profile
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
-from earnest.protocol import bridge, calls, envelope, eras, headers, subscriptions
+from earnest.protocol import bridge, calls, envelope, eras, headers, resolution, subscriptions
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
@@ -58,22 +58,22 @@ def render(tool: Tool, alias: str) -> bytes:
     for wire, name in WIRE_NAMES.items():
         annotations[wire] = b"true" if tool.profile.get(name).value else b"false"
     members["annotations"] = canonical.build(annotations)
-    told: dict[str, object] = {name: _told(tool, name) for name in NAMES}
-    told["pin"] = tool.pin
+    said = told(tool.profile)
+    said["pin"] = tool.pin
     if tool.state is not PinState.HOLDS:
-        told["pinState"] = tool.state.value
+        said["pinState"] = tool.state.value
     if old != b"null":
-        told["claimed"] = msgspec.Raw(old)
+        said["claimed"] = msgspec.Raw(old)
     meta = members.get("_meta", b"null")
     inner = canonical.members(meta) if meta[:1] == b"{" else {}
-    inner[PROFILE_META] = msgspec.json.encode(told)
+    inner[PROFILE_META] = msgspec.json.encode(said)
     members["_meta"] = canonical.build(inner)
     return canonical.build(members)
 
 
-def _told(tool: Tool, name: str) -> dict[str, object]:
-    value = tool.profile.get(name)
-    return {"value": value.value, "basis": value.basis.value}
+def told(profile: Profile) -> dict[str, object]:
+    """A profile as clients are told it."""
+    return {name: {"value": profile.get(name).value, "basis": profile.get(name).basis.value} for name in NAMES}
 
 
 async def answer(session: Session, message: Message, method: Method, outlet: Outlet) -> None:
@@ -92,6 +92,7 @@ async def _tools(session: Session) -> dict[str, bytes]:
     hidden: Counter[str] = Counter()
     items: list[bytes] = []
     served_tools = await _ready(session, session.servers(), refresh=True, hidden=hidden)
+    marks = resolution.declared(session.capabilities)
     aliases = None if single else session.gateway.names.tools(session)
     for served in served_tools:
         for tool in served.server.tools.values():
@@ -104,7 +105,8 @@ async def _tools(session: Session) -> dict[str, bytes]:
                 continue
             session.gateway.engine.flows.shown(session.client.key, served.name, tool.name, tool.definition)
             alias = tool.name if aliases is None else aliases.of[served.name, tool.name]
-            items.append(session.gateway.rendered(tool, alias))
+            raw = session.gateway.rendered(tool, alias)
+            items.append(resolution.marked(raw, tool.resolvable) if marks else raw)
     members = {"tools": b"[%b]" % b",".join(items)}
     if hidden:
         members["_meta"] = canonical.build({HIDDEN_META: msgspec.json.encode(_counts(hidden))})

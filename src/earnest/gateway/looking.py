@@ -20,8 +20,9 @@ from earnest.core.decide import PinState
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Causes, Key, names
 from earnest.core.hints import HINTS, effective, raw_from_wire
-from earnest.core.profile import NAMES, Profile, Trust
+from earnest.core.profile import NAMES, Labels, Profile, Trust
 from earnest.core.scrub import scrubbed
+from earnest.gateway import resolving
 from earnest.gateway.client import Client, Route
 from earnest.gateway.served import Served
 from earnest.gateway.session import Session
@@ -227,6 +228,8 @@ class Looking:
         subject = str(request["tool"])
         tool = self._named_tool(server, subject) if method.kind == "tool" else server.method(method.name, method.claims)
         settings = app.world.settings.client(str(request.get("client") or ""))
+        arguments = str(request.get("arguments") or "{}").encode()
+        own = await self._own_hints(served, tool, arguments, peer)
         with self._conversation(request.get("conversation"), peer) as key:
             judged = app.engine.judge(
                 Question(
@@ -234,7 +237,7 @@ class Looking:
                     tool=tool,
                     method=method.name,
                     subject=subject,
-                    arguments=str(request.get("arguments") or "{}").encode(),
+                    arguments=arguments,
                     client=settings.name,
                     client_asks=settings.asks_person,
                     ask_host=settings.ask_host,
@@ -242,6 +245,7 @@ class Looking:
                     key=key,
                     cwd=served.cwd,
                     overlay=self._overlay(peer),
+                    own=own,
                 )
             )
             causes = app.conversations.causes(key)
@@ -264,6 +268,17 @@ class Looking:
             "causes": told_causes({bit: known for bit, known in causes.items() if bit & judged.labels_before}),
         }
         return scrubbed(said, app.ctx.scrub)
+
+    async def _own_hints(self, served: Served, tool: Tool, arguments: bytes, peer: ControlPeer) -> Labels | None:
+        """What a trusted server itself says of one call, as it would be asked before that call."""
+        if not tool.asks_server:
+            return None
+        gateway = self._app.gateway
+        session = self._session(peer)
+        try:
+            return await resolving.of_server(session, tool, await gateway.prepare(session, served), arguments)
+        finally:
+            gateway.forget(session)
 
     @contextmanager
     def _conversation(self, text: Any, peer: ControlPeer) -> Iterator[Key]:

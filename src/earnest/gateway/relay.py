@@ -22,8 +22,9 @@ import msgspec
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
+from earnest.core.profile import Labels
 from earnest.core.verdict import Verdict
-from earnest.gateway import lists, sanitizing, spoken
+from earnest.gateway import lists, resolving, sanitizing, spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -49,7 +50,7 @@ class Relay:
     __slots__ = (
         "_exchange", "_link", "answered_form", "answers_judged", "arguments", "asked", "continues", "deadline", "done",
         "forward", "gateway", "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet",
-        "params", "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool",
+        "own", "params", "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool",
         "upstream_answers", "upstream_state",
     )  # fmt: skip
 
@@ -99,6 +100,8 @@ class Relay:
         """The answers to that server's own questions, raw, that earnest's state carried."""
         self.answers_judged = False
         """The answers that this request brings for its server were looked at (see `answers`)."""
+        self.own: Labels | None = None
+        """What its server says of this very call, once it was asked (see `resolving`)."""
         self.rounds = 0
         """How often its server asked for input (see `rounds`)."""
         self.deadline = 0.0
@@ -143,7 +146,7 @@ class Relay:
 
     def _chosen(self) -> bytes:
         """What the client chose in this call, as raw JSON: the arguments of a tool, else all of the params but `_meta`."""
-        if self.method.kind in ("tool", "resolve"):
+        if self.method.kind == "tool":
             return calls.arguments(self.members)
         rest = {name: raw for name, raw in self.members.items() if name not in ("_meta", "inputResponses", "requestState")}
         return canonical.build(rest)
@@ -172,7 +175,7 @@ class Relay:
         """Find what is called as the catalog has it now: a definition may have changed while a person was reading."""
         assert self.served is not None
         server = self.served.server
-        if self.method.kind in ("tool", "resolve"):
+        if self.method.kind == "tool":
             self.tool = server.tools.get(self.subject) or server.unknown(self.subject)
         else:
             self.tool = server.method(self.method.name, self.method.claims)
@@ -187,6 +190,8 @@ class Relay:
                 return
         if self._brings_answers() and self._link is not None and self.gateway.answers.begin(self, self._link):
             return  # they are judged first
+        if self.own is None and self._link is not None and resolving.begin(self, self._link):
+            return  # its server is asked about this very call first
         judgement = self.judgement = self.gateway.engine.judge(self.question())
         if "requestState" in self.members:
             self.gateway.asking.own_state(self)
@@ -241,6 +246,7 @@ class Relay:
             overlay=client.overlay,
             hidden=self.session.hidden(self.served, self.tool),
             hides=self._hides,
+            own=self.own,
             listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
-from earnest.gateway import lifecycle, lists
+from earnest.gateway import lifecycle, lists, resolving
 from earnest.gateway.client import Client, Route
 from earnest.gateway.outlet import Outlet, Transport
 from earnest.gateway.relay import Relay
@@ -159,6 +159,8 @@ class Session:
             lists.listen(self, message, outlet, kept)
         elif method.kind == "logging":
             lifecycle.set_level(self, message, outlet)
+        elif method.kind == "resolve":
+            self.spawn(resolving.answer(self, message, method, outlet), message, outlet)
         else:
             return False
         return True

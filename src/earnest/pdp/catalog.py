@@ -25,6 +25,7 @@ from earnest.core.profile import NOTHING, RISKY_VALUES, Labels, Profile, Standin
 from earnest.core.sanitize import Sanitizer
 from earnest.pdp.schema import only_plain_values
 from earnest.protocol.labels import Listed, listed, tool_labels
+from earnest.protocol.resolution import is_marked
 
 INSTRUCTIONS: Final = "\0instructions"
 """The name under which a server's instructions are pinned."""
@@ -97,8 +98,8 @@ class Tool:
     """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
 
     __slots__ = (
-        "annotations", "claims", "compact", "definition", "difference", "flow", "is_method", "name", "offered", "output_schema",
-        "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
+        "annotations", "claims", "compact", "definition", "difference", "flow", "is_method", "marked", "name", "offered",
+        "output_schema", "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -114,6 +115,8 @@ class Tool:
         self.title: str | None = None
         self.annotations: bytes = b""
         self.output_schema: bytes = b""
+        self.marked = False
+        """The server says that it resolves its hints for each call."""
         self.claims = RawHints()
         self.words = NO_WORDS
         self.standing = Standing()
@@ -125,6 +128,16 @@ class Tool:
         """Decisions that stand ready, by policy, client and refined profile; emptied when anything above changes."""
         self.flow: object | None = None
         """What `pdp.flows` made ready of it; dropped when anything above changes."""
+
+    @property
+    def asks_server(self) -> bool:
+        """Whether its server is believed enough to be asked about each call (`tools/resolve`)."""
+        return self.marked and self.standing.trust is Trust.TRUSTED and self.standing.pin_holds
+
+    @property
+    def resolvable(self) -> bool:
+        """Whether a call's hints may differ from those listed: by its arguments, or by the server's own word."""
+        return bool(self.words.refiners) or self.words.dispatch is not None or self.asks_server
 
     @property
     def approval_pin(self) -> str:
@@ -367,6 +380,7 @@ class Server:
         entry.annotations = members.get("annotations", b"")
         entry.output_schema = members.get("outputSchema", b"")
         entry.claims = raw_from_wire(_json(entry.annotations))
+        entry.marked = is_marked(members.get("_meta", b""))
         title = _json(members.get("title", b""))
         if not isinstance(title, str):
             inner = _json(entry.annotations)

@@ -25,7 +25,7 @@ from earnest.core.decide import Decision, Endorsement, Subject, Table
 from earnest.core.dispatch import DispatchSpec, dispatch
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
-from earnest.core.profile import WORST, Basis, Profile, Trust, refine
+from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
 from earnest.pdp.catalog import Tool
@@ -92,7 +92,7 @@ class Engine:
         except EarnestError as error:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
-        tool, profile, judged_as, why = self._target(question)
+        tool, profile, judged_as, why = self._profiled(question)
         hidden = question.hidden
         if not hidden and judged_as and question.hides is not None:
             # A dispatcher in a view reaches no more than the view shows.
@@ -153,6 +153,8 @@ class Engine:
         decision = table.ready(judgement.labels_before)
         if decision is None or judgement.reasons is not decision.reasons or judgement.verdict is not Verdict.ALLOW:
             return None
+        if question.own is not None:
+            return None  # its server says something of each call
         if tool.words.sanitizer is not None:
             return None  # each result is cut down
         if tool.standing.safe_output and profile.sees_untrusted.basis is Basis.ENFORCED:
@@ -215,6 +217,24 @@ class Engine:
                 value = judgement.profile.get(facet)
                 cause = Cause(judgement.id, question.server.name, question.subject, value.basis.value, value.source)
                 self.conversations.raise_(question.key, bit, cause)
+
+    def resolved(self, question: Question) -> tuple[Tool, Profile]:
+        """The tool a call would be judged as, and the profile that it would be judged by."""
+        tool, profile, _, _ = self._profiled(question)
+        return tool, profile
+
+    def _profiled(self, question: Question) -> tuple[Tool, Profile, str, str]:
+        tool, profile, judged_as, why = self._target(question)
+        own = question.own
+        if own is None or own is NOTHING:
+            return tool, profile, judged_as, why
+        # The last word of the server's own rows: what anybody else said of the call stays.
+        standing = question.tool.standing
+        holds = not judged_as and standing.pin_holds and standing.trust is Trust.TRUSTED
+        refined = refine(profile, own, Basis.CLAIMED, may_lower=holds)
+        if refined != profile:
+            why = "; ".join(part for part in (why, own.source) if part)
+        return tool, refined, judged_as, why
 
     def _target(self, question: Question) -> tuple[Tool, Profile, str, str]:
         """The tool the call is judged as, its profile for these arguments, and why that differs."""

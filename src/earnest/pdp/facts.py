@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from earnest.core.flow import Key
-from earnest.core.profile import Profile
+from earnest.core.profile import Labels, Profile
 from earnest.core.verdict import Reason, Remedy, Verdict
 from earnest.pdp.catalog import Server, Tool
 
@@ -36,6 +36,8 @@ class Question(msgspec.Struct, frozen=True):
     hidden: str = ""
     hides: Callable[[Tool], str] | None = None
     folder: str = ""
+    own: Labels | None = None
+    """What the server itself says of this very call (`tools/resolve`), where it was asked."""
     listed: int = 0
     """Labels that the server's lists put on what is asked for."""
 

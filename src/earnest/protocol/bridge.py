@@ -74,9 +74,9 @@ def crossing(method: Method) -> Crossing:
     `pass`: it is said in the other era. `here`: the gateway answers or absorbs it itself. `no`: it cannot
     cross, and is refused with -32601.
     """
-    if method.kind in ("list", "tool", "resource", "prompt", "completion", "resolve"):
+    if method.kind in ("list", "tool", "resource", "prompt", "completion"):
         return "pass"
-    if method.kind in ("lifecycle", "logging", "subscription", "notification"):
+    if method.kind in ("lifecycle", "logging", "subscription", "notification", "resolve"):
         return "here"
     return "no"
 
