@@ -115,7 +115,7 @@ def decide(
 
     flow = _confidentiality(bits, subject, causes, conversation)
     if integrity is not None and integrity.verdict is not Verdict.ALLOW:
-        flow.append(integrity)
+        flow.insert(0, integrity)
     if flow:
         waived = _waived(said, bits, endorsement, confidential=True)
         kept = _waived(said, bits, endorsement, confidential=False)
@@ -127,7 +127,8 @@ def decide(
                 continue
             worst = max(worst, voice.verdict)
             reasons += voice.reasons
-            remedies += voice.remedies
+            # To name the value is the least that helps, and it settles the other rules' asks too.
+            remedies = [*voice.remedies, *remedies] if voice is integrity else [*remedies, *voice.remedies]
 
     if subject.pin in _PIN_WORDS:
         worst = max(worst, Verdict.ASK)
