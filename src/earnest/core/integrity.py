@@ -162,6 +162,8 @@ class _Judge:
     def __init__(self, call: Call, ledger: Ledger, reader: Reader, untrusted: bool) -> None:
         self.call, self.ledger, self.reader, self.untrusted = call, ledger, reader, untrusted
         self.values = ledger.values
+        self.left_open = False
+        """Whether the verb is only what a text may ask for, because the user said to follow it."""
         self.determined = Determined(call, ledger, reader, lambda run: self._in_words(run, []))
 
     def objections(self) -> Iterator[Objection]:
@@ -201,8 +203,11 @@ class _Judge:
         elif asked(call.intent, wishes) or (asked(call.intent, wishes, anywhere=True) and self._thing_named()):
             return
         elif call.destructive or call.intent.binding or not any(wish.delegated for wish in wishes):
-            # "Do what the mail says" leaves the verb open, but not to destroy, and not to commit the user; and not the values.
             yield Objection("", "", None, None, f"the user's own words do not ask for what {call.tool} does")
+        else:
+            # "Do what the mail says" leaves the verb open, but not to destroy, and not to commit the user; and not the values:
+            # any text that was read could choose among the trusted ones.
+            self.left_open = True
 
     def _spelled_out(self) -> bool | None:
         """Whether each text that steers the call stands in a sentence of the user's with its verb; None if it has no text."""
@@ -252,7 +257,7 @@ class _Judge:
         if self.call.can_exfiltrate and (secret := self._secret([token.key for token in found])) is not None:
             yield Objection(path, "", None, secret, "it is a secret, and would leave")
             return
-        binding = self.call.intent.binding and bool(roles & {Role.DESTINATION, Role.AMOUNT})
+        binding = (self.call.intent.binding or self.left_open) and bool(roles & {Role.DESTINATION, Role.AMOUNT})
         if self._positive(read, binding=binding, words=words) is not None:
             return
         if self.determined.determined(path, value, found, roles, words):
@@ -323,6 +328,8 @@ class _Judge:
 
     def _why(self, roles: Roles, binding: bool) -> str:
         if binding:
+            if self.left_open:
+                return "what to do was left to a text, and it is not in the user's own words"
             return "it commits the user, and is not in the user's own words"
         named_ = "steers the call" if roles == EVERYTHING else "is a " + " and ".join(sorted(roles))
         return f"it {named_}, and is neither in the user's own words nor from a trusted source"
