@@ -89,6 +89,13 @@ for name, path in told["outside"].items():
     attempt(f"rename onto {name}", lambda: os.rename(f"{told['home']}/mine", path))  # noqa: B023
 attempt("folder outside", lambda: os.mkdir(f"{told['outside_folder']}/new"))
 granted = told["granted"]
+made = f"{told['written']}/made"
+attempt("set-user-id file", lambda: os.close(os.open(made, os.O_WRONLY | os.O_CREAT, 0o4755)))
+with open(made, "w") as mine:
+    attempt("set-user-id by descriptor", lambda: os.fchmod(mine.fileno(), 0o4755))
+attempt("set-group-id", lambda: os.chmod(made, 0o2755))
+attempt("set-user-id device", lambda: os.mknod(f"{told['written']}/node", 0o104755))
+os.unlink(made)
 attempt("write read-only", lambda: os.close(os.open(f"{granted}/file", os.O_WRONLY)))
 attempt("make in read-only", lambda: os.mkdir(f"{granted}/new"))
 attempt("mode in read-only", lambda: os.chmod(f"{granted}/file", 0o777))
@@ -144,6 +151,8 @@ attempt("file handle", lambda: call("open_by_handle_at", -100, zeros, 0))
 attempt("swap", lambda: call("swapon", b"/dev/null", 0))
 attempt("hostname", lambda: call("sethostname", b"escaped", 7))
 attempt("terminal input", lambda: fcntl.ioctl(0, 0x5412, b"x"))
+line = os.pipe()[0]
+attempt("signal by the kernel", lambda: (fcntl.fcntl(line, fcntl.F_SETOWN, told["pid"]), os.kill(told["pid"], 0)))
 attempt("signal another", lambda: os.kill(told["pid"], 0))
 attempt("signal all", lambda: os.kill(-1, 0) or os.kill(told["pid"], 0))
 attempt("signal a group", lambda: os.killpg(told["group"], 0))

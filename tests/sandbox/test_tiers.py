@@ -150,6 +150,15 @@ def test_the_program_of_every_box_refuses_what_walls_do_not_hold():
     assert verdict(rules.program(rules.base(listened=True)), "mount") == rules.TELL
 
 
+def test_where_a_box_writes_to_the_machine_no_file_gets_set_id_bits():
+    code = rules.program(rules.no_setuid(listened=False))
+    made = os.O_CREAT | os.O_WRONLY
+    assert verdict(code, "openat", 0, 0, made, 0o644) == verdict(code, "openat", 0, 0, os.O_RDONLY, 0o4755) == rules.ALLOW
+    assert verdict(code, "openat", 0, 0, made, 0o4755) == verdict(code, "openat", 0, 0, os.O_TMPFILE, 0o2755) == rules.REFUSE
+    assert verdict(code, "fchmod", 0, 0o4755) == verdict(code, "fchmodat", 0, 0, 0o2755) == rules.REFUSE
+    assert verdict(code, "fchmod", 0, 0o1777) == rules.ALLOW and verdict(code, "openat2") == rules.ABSENT
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_program_without_namespaces_holds_on_both_machines(machine, monkeypatch):
     column = 1 if machine == "aarch64" else 0

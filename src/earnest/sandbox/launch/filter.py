@@ -102,11 +102,38 @@ def counted() -> dict[str, Block]:
     return {"fork": always(TELL), "vfork": always(TELL), "clone": [*_refusing(NEW_NAMESPACE, TELL), *asked]}
 
 
+LOCKS: Final = (6, 7, 37, 38)
+"""Commands of fcntl that take a lock."""
+OWNERS: Final = (8, 10, 15)
+"""Commands of fcntl that say whom the kernel is to signal, and how."""
+
+
 def locks() -> dict[str, Block]:
     """Rules for a box with folders of the machine that it may only read: a lock there would make others wait."""
-    set_lock, set_lock_wait, set_lock_of_file, set_lock_of_file_wait = 6, 7, 37, 38
-    commands = (set_lock, set_lock_wait, set_lock_of_file, set_lock_of_file_wait)
-    return {"flock": always(TELL), "fcntl": when_equal(1, commands, TELL)}
+    return {"flock": always(TELL), "fcntl": when_equal(1, LOCKS, TELL)}
+
+
+def no_setuid(listened: bool) -> dict[str, Block]:
+    """Rules for a box that writes to folders of the machine: no file there runs as whom it belongs to (S_ISUID, S_ISGID)."""
+    refused = TELL if listened else REFUSE
+    modes = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
+    found = {name: when_any(place, SET_ID, refused) for name, place in modes.items()}
+    found |= {name: _made_with(flags, SET_ID, refused) for name, flags in (("open", 1), ("openat", 2))}
+    return found | {"openat2": always(ABSENT)}  # its mode lies in memory; libraries then use openat
+
+
+SET_ID: Final = 0o6000
+
+
+def _made_with(flags: int, bits: int, action: int) -> Block:
+    """By these bits of the mode that a file is made with, which stands behind the flags of opening it."""
+    makes = 0o100 | 0o20000000
+    return [
+        Step(_LOAD, 0, 0, _ARGUMENTS + 8 * flags),
+        Step(_AND_SET, 1, 0, makes),
+        Step(_RETURN, 0, 0, ALLOW),
+        *when_any(flags + 1, bits, action),
+    ]
 
 
 def _refusing(bits: int, action: int) -> Block:

@@ -151,6 +151,8 @@ def _command(plan: dict[str, Any], other: int) -> None:
         listened = _listened(plan)
         held = rules.base(listened) | (rules.counted() if os.geteuid() == 0 else {})
         held |= rules.locks() if _read_only(plan) else {}
+        if any(folder["access"] == "write" for folder in plan["folders"]):
+            held |= rules.no_setuid(listened)
         number = rules.install(held, listened)
         os.write(other, struct.pack("=i", number))
         os.execve(program, plan["argv"], plan["env"])

@@ -16,7 +16,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import family, kernel
 from earnest.sandbox.launch import filter as rules
@@ -62,6 +62,7 @@ def wanted(watched: bool, landlock: int) -> dict[str, rules.Block]:
     found["socketpair"] = rules.when_equal(1, (1, 5), allow, tell, mask=0xF)
     if landlock < 3:
         found["truncate"] = rules.always(tell)
+    found |= {name: block for name, block in rules.no_setuid(listened=True).items() if name not in found}
     if watched:
         found |= {name: rules.always(tell) for name in _PATHS}
         found["open"] = rules.when_any(1, _WRITES, tell)
@@ -87,14 +88,21 @@ def _sockets(tell: int) -> rules.Block:
     ]  # fmt: skip
 
 
+class Folders(NamedTuple):
+    """Folders that a box may write to, and those of them that are its alone."""
+
+    writable: list[str]
+    own: list[str]
+
+
 class Ward:
-    """Handlers of one box. `writable` are its folders, `root` the process all of it descends from; `answer` is told where a
-    connection that comes in from our own port was meant to go. `here`: ports of this machine that the plan names."""
+    """Handlers of one box. `root` is the process all of it descends from; `meant` is told where a connection that comes in from
+    our own port was meant to go. `here`: ports of this machine that the plan names."""
 
     def __init__(
         self,
         report: Report,
-        writable: list[str],
+        folders: Folders,
         root: int,
         inlet: tuple[str, int] | None,
         meant: Callable[[int, str, int], None],
@@ -102,7 +110,7 @@ class Ward:
         landlock: int,
     ) -> None:
         self._report = report
-        self._writable = writable
+        self._folders = folders
         self._root = root
         self._inlet = inlet
         self._meant = meant
@@ -111,8 +119,14 @@ class Ward:
         self._ports: set[int] = set()
         self._lock = threading.Lock()
 
-    def handlers(self) -> dict[str, Handler]:
-        """By name of system call."""
+    def handlers(self, lock: Handler) -> dict[str, Handler]:
+        """By name of system call. `lock` answers the commands of fcntl that take one."""
+
+        def fcntl(call: Call) -> Answer:
+            if call.args[1] in rules.OWNERS:  # whom the kernel signals is who may be outside
+                return self._refused(call.name, call, errno.EPERM)
+            return lock(call)
+
         found: dict[str, Handler] = {name: self._changes for name in _PATHS}
         if self._landlock < 3:
             found.pop("truncate")
@@ -120,24 +134,29 @@ class Ward:
         found |= {"fchmod": self._mode_of_open, "utimensat": self._times}
         found |= {"connect": self._connect, "bind": self._bind, "listen": self._listen, "prlimit64": self._signal}
         found |= {name: self._signal for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
-        found["socket"] = self._socket
+        found |= {"socket": self._socket, "fcntl": fcntl}
         found |= {name: (lambda call: errno.EOPNOTSUPP) for name in _NEVER if "xattr" in name}
         found |= {name: self._chown for name in ("chown", "lchown", "fchown", "fchownat")}
         return found
 
     # files
 
-    def is_own(self, path: str) -> bool:
-        return any(within(path, folder) for folder in self._writable)
+    def is_writable(self, path: str) -> bool:
+        return any(within(path, folder) for folder in self._folders.writable)
 
-    def _refused(self, subject: str, call: Call) -> int:
+    def is_own(self, path: str) -> bool:
+        return any(within(path, folder) for folder in self._folders.own)
+
+    def _refused(self, subject: str, call: Call, answer: int = errno.EACCES) -> int:
         self._report.say("refused", subject, detail=f"{call.name} by process {call.thread}")
-        return errno.EACCES
+        return answer
 
     def _changes(self, call: Call) -> Answer:
         place, folder = _PATHS[call.name]
         path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
-        if not self.is_own(os.path.realpath(os.path.dirname(path))) and not path.startswith("/dev/"):
+        if _sets_id(call):
+            return self._refused(path, call, errno.EPERM)
+        if not self.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith("/dev/"):
             self._refused(path, call)
         return None  # Landlock holds it
 
@@ -145,7 +164,7 @@ class Ward:
         """A descriptor of a file in the box's folders that a path names; raises PermissionError for any other."""
         path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
         held = os.open(path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
-        if not self.is_own(os.readlink(f"/proc/self/fd/{held}")):
+        if not self.is_writable(os.readlink(f"/proc/self/fd/{held}")):
             os.close(held)
             self._refused(path, call)
             raise PermissionError(errno.EPERM, path)
@@ -153,15 +172,19 @@ class Ward:
 
     def _mode(self, call: Call) -> Answer:
         place, folder, mode = _MODES[call.name]
+        if call.args[mode] & rules.SET_ID:
+            return self._refused(call.name, call, errno.EPERM)
         return self._do(lambda: self._held(call, place, folder), lambda held: os.chmod(held, call.args[mode] & 0o7777))
 
     def _mode_of_open(self, call: Call) -> Answer:
+        if call.args[1] & rules.SET_ID:
+            return self._refused(call.name, call, errno.EPERM)
         return self._do(lambda: self._own_descriptor(call), lambda held: os.chmod(held, call.args[1] & 0o7777))
 
     def _own_descriptor(self, call: Call) -> int:
         copy = call.descriptor(call.args[0])
         path = os.readlink(f"/proc/self/fd/{copy}")
-        if not self.is_own(path.removesuffix(" (deleted)")):
+        if not self.is_writable(path.removesuffix(" (deleted)")):
             os.close(copy)
             self._refused(path, call)
             raise PermissionError(errno.EPERM, path)
@@ -203,7 +226,7 @@ class Ward:
         # To give what is ours to ourselves is a habit of archivers; anything else is refused.
         if user in (os.geteuid(), keep) and group in (os.getegid(), keep):
             return 0
-        return self._refused(call.name, call) and errno.EPERM
+        return self._refused(call.name, call, errno.EPERM)
 
     # processes
 
@@ -300,7 +323,7 @@ class Ward:
         except OSError as error:
             return error.errno
         try:
-            if not self.is_own(os.readlink(f"/proc/self/fd/{held}")):
+            if not self.is_writable(os.readlink(f"/proc/self/fd/{held}")):
                 return self._refused(path, call)
             self._report.say("socket", path, detail="bound")
             place = os.fsencode(f"/proc/self/fd/{held}/{os.path.basename(path)}")
@@ -319,6 +342,17 @@ class Ward:
             except OSError as error:
                 return error.errno
             return 0
+
+
+_MADE_WITH: Final = {"open": (1, 2), "openat": (2, 3), "creat": (-1, 1), "mknod": (-1, 1), "mknodat": (-1, 2)}
+"""Which argument has flags of opening (-1: it always makes a file), and which the mode that a file is made with."""
+
+
+def _sets_id(call: Call) -> bool:
+    """Whether a file is made that would run as whom it belongs to."""
+    flags, mode = _MADE_WITH.get(call.name, (-1, -1))
+    makes = flags < 0 or call.args[flags] & (os.O_CREAT | 0o20000000)
+    return mode >= 0 and bool(makes) and bool(call.args[mode] & rules.SET_ID)
 
 
 def _connected(copy: socket.socket, raw: bytes) -> Answer:
