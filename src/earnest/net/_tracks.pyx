@@ -106,19 +106,20 @@ cdef class Track:
     cdef long client_limit, server_limit, labels_after
     cdef readonly long trips
 
-    def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, 
-                 bytes decision not None, bytes lead not None, bytes said not None, numbers, list idle not None, waiting, floor, client, server, tuple limits not None, long labels_after):
-        cdef bytes start = b'{"kind":"decision","time":0.0,', middle = b',"arguments_sha256":"",'
-        if not decision.startswith(start) or decision.count(middle) != 1:
+    def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, bytes decision not None,
+                 bytes lead not None, bytes said not None, numbers, list idle not None, waiting, floor, client, server,
+                 tuple limits not None, long labels_after):
+        # Of a record of time 0.0 and no digest, the three pieces around those two.
+        before, time, rest = decision.partition(b'"time":0.0')
+        between, digest, after = rest.partition(b'"arguments_sha256":""')
+        if before != b'{"kind":"decision",' or not digest or digest in after:
             raise ValueError("not a decision record without time and digest")
         self.facts = facts
         self.tally = tally
         self.guards = guards
-        self.before = start[:-4]
-        self.between, _, self.after = decision[len(start) - 1 :].partition(b'"",')
-        middle, _, self.after = decision[len(start) - 1 :].partition(middle)
-        self.between = middle + b',"arguments_sha256":"'
-        self.after = b'",' + self.after
+        self.before = before + b'"time":'
+        self.between = between + b'"arguments_sha256":"'
+        self.after = b'"' + after
         self.lead = lead
         self.said = said
         self.of_answer = of_answer
