@@ -196,6 +196,14 @@ def test_the_environment_of_a_plan_goes_to_its_command_alone(mine):
     box.close()
 
 
+def test_root_may_be_another_user_inside(make_rig):
+    rig = make_rig("namespaces")
+    done = rig.sh("id -u; id -un > /dev/null && echo known; echo x > ~/file; stat -c %u ~/file", user=23456)
+    expected = "23456\nknown\n23456\n" if os.geteuid() == 0 else f"{os.geteuid()}\nknown\n{os.geteuid()}\n"
+    assert (done.status, done.out) == (0, expected), done.err
+    assert done.changed() == {f"{rig.home}/file": "created"}
+
+
 def test_answers_and_plans_are_plain_data():
     plan = Plan(("x",), {}, "/h", "/h", answers=(Answer("h", "/p"),))
     assert plan.answers[0].status == 200 and plan.reach == "none"

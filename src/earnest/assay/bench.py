@@ -89,6 +89,7 @@ def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
         reach="pretend",
         answers=(*wish.answers, *_site(fixture)),
         limits=Limits(),
+        user=1000 if wish.database else 0,
         watch=True,
     )
     lay = Lay(fixture.home, started.programs)

@@ -78,6 +78,8 @@ class Plan(msgspec.Struct, frozen=True):
     """`name`, `*.name` or an address, with `:port` where it is neither 80 nor 443."""
     answers: tuple[Answer, ...] = ()
     limits: Limits = Limits()
+    user: int = 0
+    """The number that the command finds its user to have where that is root's, 0: root's. Databases do not run as root."""
     watch: bool = False
     """Whether `look` and `events` are wanted; without, a box costs less."""
 

@@ -25,7 +25,7 @@ from earnest.sandbox.journal import Journal
 from earnest.sandbox.line import END_S, ENV, Line, ended
 from earnest.sandbox.overlay import Contents, Layer, Looker
 from earnest.sandbox.places import Place
-from earnest.sandbox.plans import account_home, check
+from earnest.sandbox.plans import account, account_home, check
 from earnest.sandbox.runtimes import needs
 
 NAME: Final = "namespaces"
@@ -63,6 +63,7 @@ class NamespaceBox:
             os.mkdir(f"{self._state}/layers", 0o700)
             self._line = Line(self._state)
             files, more = trust.files_and_env(plan)
+            files |= account(plan)
             with open(f"{self._state}/plan", "w") as file:
                 json.dump(_as_json(plan, self._state, files, {"HOME": plan.home, **plan.env, **more}), file)
         except BaseException:
@@ -144,6 +145,7 @@ def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str,
         "env": env,
         "state": state,
         "in_memory": True,
+        "root": os.geteuid() == 0,
         "files": dict(files),
         "account": home if os.path.isabs(home) and home != "/" else "/home",
         "runtimes": needed.paths,

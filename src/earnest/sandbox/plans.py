@@ -32,6 +32,18 @@ def check(plan: Plan) -> None:
         raise EarnestError("E1801", f"a box may reach no such host: {error}", "Give `name`, `*.name` or `name:port`.") from None
 
 
+def account(plan: Plan) -> dict[str, str]:
+    """The list of accounts with the plan's user in it, where the command is to be another one than root."""
+    if not plan.user or os.geteuid() != 0:
+        return {}
+    try:
+        pwd.getpwuid(plan.user)
+    except KeyError:
+        with open("/etc/passwd") as file:
+            return {"/etc/passwd": f"{file.read().rstrip()}\nuser:x:{plan.user}:{plan.user}::{plan.home}:/bin/sh\n"}
+    return {}
+
+
 def account_home() -> str:
     """The home that the system has for this user, whatever HOME says."""
     try:

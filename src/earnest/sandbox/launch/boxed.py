@@ -66,7 +66,7 @@ def _start(plan: dict[str, Any], report: Report, control: socket.socket) -> tupl
 
         helpers.append(_helper(lambda: outlet.serve(theirs, plan["hosts"], report)))
         theirs.close()
-    kernel.become_itself_in_a_user_namespace()
+    kernel.become_itself_in_a_user_namespace(plan["user"])
     kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)
     socket.sethostname("localhost")
     raise_loopback()

@@ -149,7 +149,7 @@ def _command(plan: dict[str, Any], other: int) -> None:
         kernel.drop_capabilities()
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that the listener may read what is asked
         listened = _listened(plan)
-        held = rules.base(listened) | (rules.counted() if os.geteuid() == 0 else {})
+        held = rules.base(listened) | (rules.counted() if plan["root"] else {})
         held |= rules.locks() if _read_only(plan) else {}
         if any(folder["access"] == "write" for folder in plan["folders"]):
             held |= rules.no_setuid(listened)
@@ -162,7 +162,7 @@ def _command(plan: dict[str, Any], other: int) -> None:
 
 
 def _listened(plan: dict[str, Any]) -> bool:
-    return bool(plan["watch"]) or os.geteuid() == 0 or any(folder["access"] != "copy" for folder in plan["folders"])
+    return bool(plan["watch"] or plan["root"] or any(folder["access"] in ("read", "write") for folder in plan["folders"]))
 
 
 def _read_only(plan: dict[str, Any]) -> list[str]:

@@ -124,16 +124,18 @@ def drop_capabilities() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def become_itself_in_a_user_namespace() -> None:
-    """A fresh user namespace with this user and group alone, under their own numbers. For root, with all there are, so that
-    overlays can keep whose a file is: the namespace gives no power over them to who has no capability in it."""
+def become_itself_in_a_user_namespace(name: int = 0) -> None:
+    """A fresh user namespace with this user and group alone, under their own numbers, or root under `name`. For root as root,
+    with all there are, so that overlays can keep whose a file is: the namespace gives no power over them to who has no
+    capability in it."""
     user, group = os.geteuid(), os.getegid()
-    everyone = _Mapper() if user == 0 else None
+    name = name if user == 0 else 0
+    everyone = _Mapper() if user == 0 and not name else None
     unshare(CLONE_NEWUSER)
     if everyone is None or not everyone.write():
         _write("setgroups", "deny")
-        _write("uid_map", f"{user} {user} 1")
-        _write("gid_map", f"{group} {group} 1")
+        _write("uid_map", f"{name or user} {user} 1")
+        _write("gid_map", f"{name or group} {group} 1")
 
 
 class _Mapper:
