@@ -85,6 +85,7 @@ def test_mistakes_are_told_with_what_to_do(census, tmp_path):
     assert "E1019" in census("run", tmp_path / "none.toml", code=2).err
     assert "E1904" in census("figures", tmp_path, code=2).err
     assert "Did you mean totals" in census("figures", tmp_path, "--query", "total", code=2).err
+    assert "--earlier" in census("figures", tmp_path, "--query", "drift", code=2).err
     assert "E1904" in census("dataset", tmp_path, code=2).err
     (tmp_path / "list.toml").write_text("[servers.a]\nnpm = 'a@1'")
     assert "no server b" in census("run", tmp_path / "list.toml", "--only", "b", code=2).err

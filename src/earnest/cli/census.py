@@ -123,6 +123,8 @@ def show_figures(
         for one in chosen:
             output().line(one.sql if sql else f"{one.name.ljust(16)}{one.title}")
         return
+    if names and earlier is None and any(one.needs_earlier for one in chosen):
+        raise EarnestError("E1018", "drift compares two datasets", "Say which is the older: --earlier DATASET.")
     answers: dict[str, Any] = {}
     with opened(_dataset(folder), _dataset(earlier) if earlier is not None else None) as connection:
         for one in chosen:
