@@ -58,3 +58,15 @@ def test_an_endorsement_lets_one_destination_through(tainted, cli, at_terminal, 
     assert "desk@parcels.example" in demo.line()["ask"]["text"]
     wrong = cli("conversation", "endorse", name, "mailbox", "--args", "{}", *flag)
     assert wrong.code == 2 and "E1018" in wrong.err
+
+
+def test_a_source_is_endorsed_for_what_it_reads_alone(tainted, cli, at_terminal, demo):
+    name, flag = tainted
+    words = ("conversation", "endorse", name, "mailbox/read", "--args", '{"id": "1-invoice"}', "--source", *flag)
+    assert "E1610" in cli(*words).err
+    term = at_terminal(*words)
+    assert "no text of strangers" in term.expect(r"\[y/N\]")
+    term.type("y")
+    term.expect("Endorsed: mailbox/read with")
+    assert term.end() == 0
+    assert "endorsed source: read with" in cli("conversation", "list", *flag).out

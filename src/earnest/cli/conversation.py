@@ -42,7 +42,8 @@ def list_(config: Config = "", as_json: Json = False) -> int:
         terminal.line(f"  carries: {', '.join(row['labels']) or 'nothing'}", "warn" if row["labels"] else None)
         _causes(terminal, row)
         for endorsed in row["endorsements"]:
-            terminal.line(f"  endorsed: {endorsed['tool']} with {endorsed['text']} ({endorsed['receipt']})")
+            what = "endorsed source" if endorsed["kind"] == "source" else "endorsed"
+            terminal.line(f"  {what}: {endorsed['tool']} with {endorsed['text']} ({endorsed['receipt']})")
     return 0
 
 
@@ -89,6 +90,7 @@ def endorse(
     conversation: _Name,
     call: Annotated[str, typer.Argument(metavar="SERVER/TOOL")],
     arguments: Annotated[str, typer.Option("--args", metavar="JSON", help="The values that steer the call.")],
+    source: Annotated[bool, typer.Option("--source", help="Not the call: what it reads.")] = False,
     config: Config = "",
     as_json: Json = False,
 ) -> int:
@@ -97,6 +99,9 @@ def endorse(
     It covers calls whose steering values are these; free text of the call may differ. It is put on record, and ends with the
     conversation.
 
+    With --source it is what such a call reads that is endorsed: from now on it does not count as strangers' text here. What
+    was read before stays, what the server itself labels counts, and no value of it counts as your own word.
+
     \b
     Example:
       earnest conversation endorse user:1000/process:4242-991 mailbox/send --args '{"to": "ada@home.example"}'
@@ -104,14 +109,16 @@ def endorse(
     server, slash, tool = call.partition("/")
     if not slash or not tool:
         raise EarnestError("E1018", f"{call!r} is not SERVER/TOOL", "Write it as in mailbox/send.")
+    question = "Let such calls run in this conversation, whatever it has read?"
     confirm(
         "endorsing",
-        "Let such calls run in this conversation, whatever it has read?",
+        "Count what such calls read as no text of strangers, in this conversation?" if source else question,
         f"{call} with {arguments}",
         f"in {conversation}",
     )
     with connect(config) as control:
-        done = control.call("conversation-endorse", conversation=conversation, server=server, tool=tool, arguments=arguments)
+        words = {"server": server, "tool": tool, "arguments": arguments}
+        done = control.call("conversation-endorse", conversation=conversation, source=source, **words)
     if as_json:
         print(json.dumps(done))
     else:

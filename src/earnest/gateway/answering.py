@@ -82,11 +82,12 @@ class Answering(Looking):
         )
         return self._endorse(key, bound, prompt["server"], by)
 
-    def _endorse(self, key: Key, bound: CallValues, server: str, by: str) -> str:
+    def _endorse(self, key: Key, bound: CallValues, server: str, by: str, kind: str = "call") -> str:
         app = self._app
+        what = "what it reads sets no label of strangers' text in" if kind == "source" else "endorsed for"
         receipt = app.records.event(
             "endorsement",
-            f"{server}/{bound.tool} with {bound.text} is endorsed for this conversation",
+            f"{server}/{bound.tool} with {bound.text}: {what} this conversation",
             principal=by,
             server=server,
             tool=bound.tool,
@@ -95,7 +96,7 @@ class Answering(Looking):
         row = EndorsementRow(
             id=app.new_id("e"),
             conversation=key_text(key),
-            kind="call",
+            kind=kind,
             values=msgspec.json.encode(bound).decode(),
             created=app.wall(),
             receipt=receipt,
@@ -117,7 +118,7 @@ class Answering(Looking):
                     "name": "/".join(key),
                     "causes": told_causes(app.conversations.causes(key)),
                     "endorsements": [
-                        {"id": row.id, "receipt": row.receipt, **msgspec.json.decode(row.values)}
+                        {"id": row.id, "receipt": row.receipt, "kind": row.kind, **msgspec.json.decode(row.values)}
                         for row in app.endorsements.listed(key)
                     ],
                 }
@@ -156,11 +157,14 @@ class Answering(Looking):
         return {"receipt": receipt, "text": loss.text}
 
     async def op_conversation_endorse(self, request: dict[str, Any], peer: ControlPeer) -> Any:
-        """A standing yes for one tool with given steering values, in one conversation."""
+        """A standing yes for one tool with given steering values, in one conversation. `source`: not for the call, but for what
+        it reads."""
         person(peer, "endorsing")
         key = self._key(request["conversation"], peer)
         served = (await self._look({"server": request["server"]}, peer))[0]
-        tool = served.server.tools.get(str(request["tool"]))
+        kind = "source" if request.get("source") else "call"
+        name = str(request["tool"])
+        tool = served.server.tools.get(name) or (served.server.methods.get(name) if kind == "source" else None)
         if tool is None:
             raise EarnestError("E1607", f"{served.name} has no tool {request['tool']!r}")
         arguments = str(request["arguments"])
@@ -169,7 +173,7 @@ class Answering(Looking):
         bound = CallValues(
             served.server.identity, tool.name, tool.pin, steering_digest(arguments.encode(), tool.takes_text), text
         )
-        receipt = self._endorse(key, bound, served.name, f"user:{peer.uid}")
+        receipt = self._endorse(key, bound, served.name, f"user:{peer.uid}", kind)
         return {"receipt": receipt, "values": text}
 
 

@@ -25,7 +25,7 @@ from earnest.core.decide import Decision, Endorsement, Subject, Table
 from earnest.core.dispatch import DispatchSpec, dispatch
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
-from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, refine
+from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, Value, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
 from earnest.pdp.catalog import Tool
@@ -39,6 +39,7 @@ from earnest.protocol.outcomes import Outcome
 from earnest.refine.refinement import Refinement, combined
 
 _TABLES_A_TOOL: Final = 256
+_ENDORSED: Final = "a person's word for this source in this conversation (%s)"
 _BAD_ARGUMENTS: Final = "wire/arguments"
 Grounds = list[tuple[str, object, object, object]]
 _PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "resultType"))
@@ -52,6 +53,9 @@ class Endorsements(Protocol):
 
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
         """The one that covers a call with these steering values, if any."""
+
+    def source(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
+        """The one that covers what a call with these steering values reads, if any."""
 
 
 class Engine:
@@ -93,6 +97,9 @@ class Engine:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
         tool, profile, judged_as, why = self._profiled(question)
+        vouched = self._source(question, profile)
+        if vouched is not None:
+            profile = msgspec.structs.replace(profile, sees_untrusted=Value(False, Basis.OPERATOR, _ENDORSED % vouched.receipt))
         hidden = question.hidden
         if not hidden and judged_as and question.hides is not None:
             # A dispatcher in a view reaches no more than the view shows.
@@ -129,6 +136,7 @@ class Engine:
             decision = Decision(Verdict.DENY, (stop, *decision.reasons), (), Verdict.DENY)
         judgement = self._judgement(question, policy, labels, digest, profile, decision)
         judgement.judged_as = judged_as
+        judgement.source_endorsed = vouched.receipt if vouched is not None else ""
         judgement.endorsement = endorsement.receipt if endorsement is not None else ""
         judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)
         if why:
@@ -301,15 +309,23 @@ class Engine:
         return table
 
     def _endorsed(self, question: Question) -> Endorsement | None:
+        return self._standing(question, self._endorsements.covering)
+
+    def _source(self, question: Question, profile: Profile) -> Endorsement | None:
+        if not profile.sees_untrusted.value or not question.tool.standing.pin_holds:
+            return None
+        return self._standing(question, self._endorsements.source)
+
+    def _standing(
+        self, question: Question, find: Callable[[Key, str, str, str, str], Endorsement | None]
+    ) -> Endorsement | None:
         if not self._endorsements.any(question.key):
             return None
         try:
             values = steering_digest(question.arguments, question.tool.takes_text)
         except EarnestError:
             return None
-        return self._endorsements.covering(
-            question.key, question.server.identity, question.tool.name, question.tool.pin, values
-        )
+        return find(question.key, question.server.identity, question.tool.name, question.tool.pin, values)
 
     def _judgement(
         self, question: Question, policy: Compiled, labels: int, digest: str, profile: Profile, decision: Decision

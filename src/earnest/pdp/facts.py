@@ -62,6 +62,8 @@ class Judgement(msgspec.Struct):
     """Only preset and user rules ask, and the operator left those asks to the client."""
     approval: str = ""
     endorsement: str = ""
+    source_endorsed: str = ""
+    """The receipt of a person's word, in this conversation, for what this very call reads."""
     labels_after: int = 0
     sanitized: str = ""
     """The sanitizer that its result was cut down by."""

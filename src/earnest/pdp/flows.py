@@ -268,7 +268,9 @@ class Flows:
         roles = self.ready(question.tool).roles
         marked = memory.marked(server.identity, objects(roles, arguments, result), texts(result)) if reads_marked else None
         # What is enforced is the form: a number that a stranger chose sets no label, and is a stranger's number all the same.
-        from_home = not profile.sees_untrusted.value and profile.sees_untrusted.basis is not Basis.ENFORCED
+        # So it is with a source that a person endorsed: its text sets no label, and is no word of theirs.
+        enforced = profile.sees_untrusted.basis is Basis.ENFORCED
+        from_home = not (profile.sees_untrusted.value or enforced or judgement.source_endorsed)
         trusted = from_home and not untrusted and marked is None and len(ledgers) == 1
         for ledger in ledgers:
             ledger.result(

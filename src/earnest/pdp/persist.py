@@ -140,7 +140,8 @@ def _pending_pin(definition: bytes) -> str:
 
 
 class CallValues(msgspec.Struct, frozen=True):
-    """What an endorsement of kind `call` is bound to: a tool as pinned, and the steering values of its arguments."""
+    """What an endorsement is bound to: a tool as pinned, and the steering values of its arguments. Of kind `call` the calls may
+    run; of kind `source` what they return sets no label of strangers' text."""
 
     identity: str
     tool: str
@@ -161,11 +162,16 @@ class KeptEndorsements:
         return any(self._of(key[:length]) for length in range(len(key), 0, -1))
 
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
-        wanted = (server_identity, tool, pin, values_sha256)
+        return self._find("call", key, (server_identity, tool, pin, values_sha256))
+
+    def source(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
+        return self._find("source", key, (server_identity, tool, pin, values_sha256))
+
+    def _find(self, kind: str, key: Key, wanted: tuple[str, str, str, str]) -> Endorsement | None:
         for length in range(len(key), 0, -1):
             for row, values in self._of(key[:length]):
                 bound = (values.identity, values.tool, values.pin, values.values_sha256)
-                if bound == wanted and (not row.expires or row.expires > self._clock()):
+                if row.kind == kind and bound == wanted and (not row.expires or row.expires > self._clock()):
                     return Endorsement(row.receipt, values.text)
         return None
 
@@ -198,6 +204,6 @@ class KeptEndorsements:
             known = self._known[key] = [
                 (row, msgspec.json.decode(row.values, type=CallValues))
                 for row in self._store.endorsements(key_text(key), self._clock())
-                if row.kind == "call"
+                if row.kind in ("call", "source")
             ]
         return known
