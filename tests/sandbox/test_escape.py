@@ -192,7 +192,7 @@ if os.getpid() % 7 == 0:
     print("made", flush=True)
 time.sleep(2)
 """
-    done = rig.run(sys.executable, "-I", "-c", bomb, limits=Limits(processes=40, wall_s=20))
+    done = rig.run(sys.executable, "-I", "-c", bomb, limits=Limits(processes=40, wall_s=50))
     # Root's processes are refused one by one, an ordinary user's are counted, and end the box.
     assert "processes" in done.refused()
     assert done.ended.limit == "processes" or done.out.count("made") < 40
@@ -200,16 +200,16 @@ time.sleep(2)
 
 
 def test_memory_is_bounded_over_all_processes_together(rig):
-    hungry = "import os, time\nfor _ in range(3):\n    os.fork()\ndata = b'x' * (30 << 20)\ntime.sleep(20)\n"
-    done = rig.run(sys.executable, "-I", "-c", hungry, limits=Limits(memory=100 << 20, wall_s=20))
+    hungry = "import os, time\nfor _ in range(3):\n    os.fork()\ndata = b'x' * (30 << 20)\ntime.sleep(50)\n"
+    done = rig.run(sys.executable, "-I", "-c", hungry, limits=Limits(memory=100 << 20, wall_s=50))
     assert done.ended.limit == "memory" and "memory" in done.refused()
     done = rig.run(sys.executable, "-I", "-c", "b'x' * (300 << 20)", limits=Limits(memory=100 << 20))
     assert "MemoryError" in done.err and done.ended.status == 1
 
 
 def test_the_disk_is_bounded(rig):
-    script = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero > ~/f$i || exit 9; i=$((i+1)); sleep 0.02; done; sleep 20"
-    done = rig.sh(script, limits=Limits(disk=8 << 20, wall_s=20))
+    script = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero > ~/f$i || exit 9; i=$((i+1)); sleep 0.02; done; sleep 50"
+    done = rig.sh(script, limits=Limits(disk=8 << 20, wall_s=50))
     assert done.ended.limit == "disk" or done.ended.status == 9
     assert sum(entry.now.size for entry in done.look.entries.values() if entry.now) < 30 << 20
 
@@ -217,6 +217,6 @@ def test_the_disk_is_bounded(rig):
 def test_time_is_bounded(mine):
     done = mine.sh("sleep 30", limits=Limits(wall_s=1))
     assert done.ended.limit == "wall" and "wall" in done.refused()
-    done = mine.sh("while :; do :; done", limits=Limits(cpu_s=1, wall_s=20))
+    done = mine.sh("while :; do :; done", limits=Limits(cpu_s=1, wall_s=55))
     assert done.ended.limit == "cpu"
     assert mine.gone()

@@ -22,7 +22,6 @@ from typing import Any, Final, NoReturn
 if __name__ == "__main__":  # started as a file, in isolation: nobody else says where the package is
     sys.path.append(os.path.abspath(__file__).removesuffix("/earnest/sandbox/launch/confined.py"))
 
-from earnest.sandbox.internet import outlet, sink
 from earnest.sandbox.internet.hosts import Hosts
 from earnest.sandbox.launch import family, kernel, landlock, limits, ward
 from earnest.sandbox.launch import filter as rules
@@ -194,6 +193,8 @@ class _Guard:
         reach = self._plan["reach"]
         if reach == "none":
             return None
+        from earnest.sandbox.internet import outlet, sink  # slow to import
+
         hosts = Hosts(self._plan["hosts"]) if reach == "hosts" else None
         out = outlet.Outlet(hosts, self._report) if hosts is not None else None
 
