@@ -1,7 +1,6 @@
 """The integrity rule in the engine: whose words count for which call, what it costs where nobody's are known."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -256,21 +255,6 @@ def test_without_words_the_rule_costs_one_look(store: SqliteStore, monkeypatch: 
     monkeypatch.setattr(Flows, "observed", never)
     world.call(HOST, "read_inbox", {}, text("hello"))
     world.call(HOST, "send_mail", MAIL, text("sent"))
-
-
-@pytest.mark.alone
-def test_with_words_a_decision_is_within_200_microseconds(store: SqliteStore) -> None:
-    world = World(store)
-    world.announce(ONE)
-    world.flows.user(ONE, "Read my inbox and send ann@corp.example a mail about the quarterly report", "p1")
-    world.call(ONE, "read_inbox", {}, text("Dear all, " * 200))
-    question = world.call(ONE, "send_mail", {"to": "ann@corp.example", "body": "all is well " * 10}).question
-    took = []
-    for _ in range(200):
-        begun = time.perf_counter()
-        world.engine.judge(question)
-        took.append(time.perf_counter() - begun)
-    assert sorted(took)[100] < 200e-6
 
 
 def test_an_announced_call_is_its_sessions_and_settled_only_if_it_came() -> None:
