@@ -4,7 +4,7 @@ Hot path: no `json`, `socket`, `re`, `subprocess`, `pathlib`: each costs as much
 start. Wire:
 
     shim → daemon   4 bytes length (little-endian), JSON header; the first segment carries the descriptors
-                    (0, 1, 2, journal) as SCM_RIGHTS
+                    (0, 1, 2, journal, both ends of a pipe for answers) as SCM_RIGHTS
     daemon → shim   `A`: taken over, from now on the descriptors are read
                     `X`, 1 byte exit code, 4 bytes length, text for stderr: the end
                     end of file before `A`: nothing was read, try again; after `A`: the daemon died, resume
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # importing `collections` costs a millisecond
     from collections.abc import Mapping, Sequence
 
 VERSION = "0.1.0"
-PROTOCOL = 1
+PROTOCOL = 2
 JOURNAL_BYTES = 1 << 24
 PROGRESS_AT = 8  # offset of the journal's count of delivered lines, 4 bytes in native order
 HEADER_LIMIT = 8 << 20
@@ -301,7 +301,7 @@ def _serve(said: Invocation, env: Mapping[str, str]) -> int:
 
         copier = Copier()
     journal = new_journal(folder)
-    fds = [copier.passed if copier else 0, 1, 2, journal]
+    fds = [copier.passed if copier else 0, 1, 2, journal, *os.pipe()]
     wait = copier.wait if copier else _first
     patience = Patience()
     from time import monotonic, sleep

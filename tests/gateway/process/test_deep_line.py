@@ -7,7 +7,10 @@ import pytest
 from earnest.gateway.process import handover
 
 
-@pytest.mark.parametrize("line", [b'{"id":1,"method":"x","params":' + b"[" * 200_000, b'{"method":"\xff"}', b"\xff", b"[" * 200_000])
+DEEP = b"[" * 200_000
+
+
+@pytest.mark.parametrize("line", [b'{"id":1,"method":"x","params":' + DEEP, b'{"method":"\xff"}', b"\xff", DEEP])
 def test_an_id_that_cannot_be_read_is_none(line: bytes) -> None:
     assert handover._id_of(line) == b""
 

@@ -15,6 +15,7 @@ import stat
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 
 class Kind(Enum):
@@ -168,6 +169,16 @@ class Sink(_Watched):
         except (BlockingIOError, InterruptedError):
             return 0
 
+    def fileno(self) -> int:
+        """The descriptor that is written to."""
+        return self._fd
+
+    def writable(self) -> bool:
+        """Whether a write would go now, asked without writing."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return any(event & select.POLLOUT for _, event in poll.poll(0))
+
     def hung_up(self) -> bool:
         """Whether nobody can read any more, asked without writing. Files and /dev/null never hang up."""
         poll = select.poll()
@@ -194,8 +205,17 @@ LIMIT_BYTES = 64 << 20
 """Queued bytes at which the queue asks for a pause, for more, and at which it gives the client up."""
 
 
+class Way(Protocol):
+    """What a writer needs of a passage (`passage.py`)."""
+
+    def before(self, id: bytes, line: memoryview) -> int: ...
+    def fill(self, id: bytes, line: memoryview) -> None: ...
+    def move(self) -> bool: ...
+    def forget(self) -> None: ...
+
+
 class Writer:
-    """A bounded queue in front of a sink.
+    """A bounded queue in front of a sink. Lines that answer an id go by `passage`, where there is one that takes them.
 
     `left` of a line is called when its last byte is in the kernel, not when it was queued.
     `on_pressure(True)` asks to produce less, `on_pressure(False)` takes that back. `on_failed(text)` says
@@ -210,22 +230,32 @@ class Writer:
         tearing: Callable[[bool], None],
         on_pressure: Callable[[bool], None],
         on_failed: Callable[[str], None],
+        passage: Way | None = None,
     ) -> None:
         self._sink = sink
+        self._passage = passage
+        self._filled = False
+        """The first line of the queue stands in the passage."""
         self._tearing = tearing
         self._on_pressure = on_pressure
         self._on_failed = on_failed
-        self._queue: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
+        self._queue: deque[tuple[memoryview, Callable[[], None] | None, bytes]] = deque()
         self._torn = False
         self._pressed = False
         self._failed = False
         self.queued_bytes = 0
 
-    def send(self, line: bytes, left: Callable[[], None] | None = None) -> None:
-        """Queues a line (its end included), and writes what goes at once."""
+    def go_on(self, left: Callable[[], None]) -> None:
+        """Moves on an answer that an earlier daemon put into the passage; before anything is sent."""
+        self._queue.append((memoryview(b""), left, b""))
+        self._filled = True
+        self._flush()
+
+    def send(self, line: bytes, left: Callable[[], None] | None = None, answers: bytes = b"") -> None:
+        """Queues a line (its end included), and writes what goes at once. `answers`: the id that is owed it."""
         if self._failed:
             return
-        self._queue.append((memoryview(line), left))
+        self._queue.append((memoryview(line), left, answers))
         self.queued_bytes += len(line)
         if len(self._queue) == 1:
             self._flush()
@@ -237,18 +267,23 @@ class Writer:
 
     def _flush(self) -> None:
         while self._queue:
-            data, left = self._queue[0]
+            data, left, answers = self._queue[0]
+            plain = self._passage.before(answers, data) if answers and self._passage is not None else len(data)
+            if self._filled or plain == 0 < len(data):
+                if not self._pass(answers, data, left):
+                    break
+                continue
             if not self._torn and self._sink.may_tear(len(data)):
                 self._torn = True
                 self._tearing(True)
             try:
-                count = self._sink.write(data)
+                count = self._sink.write(data[:plain])
             except OSError as e:
                 self._fail(f"the client is gone: {e.strerror}")
                 return
             self.queued_bytes -= count
             if count < len(data):
-                self._queue[0] = (data[count:], left)
+                self._queue[0] = (data[count:], left, answers)
                 if count == 0:
                     self._sink.wait(self._flush)
                     break
@@ -264,6 +299,30 @@ class Writer:
         if self._pressed and self.queued_bytes < LOW_BYTES:
             self._pressed = False
             self._on_pressure(False)
+
+    def _pass(self, answers: bytes, data: memoryview, left: Callable[[], None] | None) -> bool:
+        """Sends the first line by the passage; whether it has left."""
+        assert self._passage is not None
+        try:
+            if not self._filled:
+                self._passage.fill(answers, data)
+                self._filled = True
+            if not self._passage.move():
+                self._sink.wait(self._flush)
+                return False
+        except OSError as e:
+            self._fail(f"the client is gone: {e.strerror}")
+            return False
+        self._filled = False
+        self.queued_bytes -= len(data)
+        self._queue.popleft()
+        if left is not None:
+            left()
+        if self._torn:
+            self._torn = False
+            self._tearing(False)
+        self._passage.forget()
+        return True
 
     def close(self) -> None:
         """Drops what is queued and closes the sink."""

@@ -20,6 +20,7 @@ from earnest.gateway.process.arrivals import Arrival
 from earnest.gateway.process.descriptors import Sink, Source, Writer
 from earnest.gateway.process.journal import LINE_BYTES, Journal, Stage
 from earnest.gateway.process.link import ShimLink, caller
+from earnest.gateway.process.passage import Passage
 
 SERVER_UNAVAILABLE = -31003
 MAYBE = (
@@ -69,8 +70,9 @@ class StdioPeer:
         self, loop: asyncio.AbstractEventLoop, arrival: Arrival, log: logging.Logger, on_end: Callable[["StdioPeer"], None]
     ) -> None:
         """Raises `EarnestError` if the descriptors are not what a shim sends."""
-        if len(arrival.fds) != 4:
-            raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 4 were expected.")
+        if len(arrival.fds) != 6:
+            raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 6 were expected.")
+        passage = arrival.fds.pop(4), arrival.fds.pop(4)
         self.who = caller(arrival)
         self.on_message: Callable[[bytes], None] = _unset
         self.on_closed: Callable[[str], None] = _unheard
@@ -88,9 +90,14 @@ class StdioPeer:
         """The client's standard error, for its server to inherit; closed with the peer."""
         self._sink = Sink(loop, arrival.fds.pop())
         self._source = Source(loop, arrival.fds.pop(), self._pump)
+        self._passage = Passage(*passage, self._sink, self._journal)
         self._writer = Writer(
-            self._sink, tearing=self._tearing, on_pressure=self._pressed, on_failed=self._failed
-        )  # fmt: skip
+            self._sink,
+            tearing=self._tearing,
+            on_pressure=self._pressed,
+            on_failed=self._failed,
+            passage=self._passage,
+        )
         self._link = ShimLink(loop, arrival.sock, self._gone)
         self._held: set[str] = {"start"}
         self._own = b'"earnest-resume-%d"' % self.epoch
@@ -137,7 +144,7 @@ class StdioPeer:
             return
         if self._in_hand and answers:
             self._owe(answers)
-        self._writer.send(line + b"\n", partial(self._left, answers))
+        self._writer.send(line + b"\n", partial(self._left, answers), answers or b"")
 
     def _owe(self, id: bytes) -> None:
         """A line is answered while it is in hand and was never begun: begin it, so that it does not come once more."""
@@ -223,11 +230,18 @@ class StdioPeer:
 
     def _resume(self) -> None:
         journal = self._journal
-        if journal.half:
+        leaving = self._passage.left_over()
+        if leaving:
+            journal.half = False  # what is left makes the line whole
+        elif journal.half:
             self._writer.send(b"\n", partial(self._tearing, False))
         opening = journal.opening
         if opening:
             self._opening_id = bytes(_envelope.decode(opening).id)
+        if leaving:
+            if leaving == self._opening_id:
+                journal.stage = Stage.OPENED
+            self._writer.go_on(partial(self._left, leaving))
         reopening = journal.stage is Stage.OPENING
         line = journal.line()
         if line is not None:
@@ -235,7 +249,7 @@ class StdioPeer:
             if id and (id in journal or (reopening and id == self._opening_id)):
                 journal.consume()  # it was passed on, the kill fell before it was taken out
         for id in journal:
-            if not (reopening and id == self._opening_id):
+            if id != leaving and not (reopening and id == self._opening_id):
                 self.send(error_line(id, SERVER_UNAVAILABLE, MAYBE), id)
         if reopening:
             self._hand_on(opening)
@@ -403,6 +417,7 @@ class StdioPeer:
         self._timer_off()
         self._source.close()
         self._sink.close()
+        self._passage.close()
         os.close(self.stderr_fd)
         self._journal.close()
         if code < 0:

@@ -3,7 +3,8 @@
 Layout, all numbers 4 bytes in native order, each written by one store (a kill falls before or after it):
 
     0        cells: magic, half-written, count of delivered lines (the shim reads it), stage, read position,
-             epoch, length of the opening, high-water mark of the input
+             epoch, length of the opening, high-water mark of the input, slot of the answer that is leaving
+             (plus one), whether all of it stands in the passage (`passage.py`)
     4096     1024 slots of 128 bytes for ids in flight: length (0: free), the id's raw JSON token
     256 KiB  the client's `initialize` line
     1 MiB    input: bytes are read *into* this page, so there is no moment in which one is read and forgotten
@@ -29,7 +30,7 @@ LINE_BYTES = 4 << 20
 """Longest line taken from a client, in bytes."""
 
 _MAGIC = 0x314E4A45
-_MAGIC_CELL, _HALF, _PROGRESS, _STAGE, _READ, _EPOCH, _OPENING, _HIGH = range(8)
+_MAGIC_CELL, _HALF, _PROGRESS, _STAGE, _READ, _EPOCH, _OPENING, _HIGH, _LEAVING, _WHOLE = range(10)
 _IDS_AT, _SLOT = 4096, 128
 _OPENING_AT = 256 << 10
 _INPUT_AT = 1 << 20
@@ -136,6 +137,28 @@ class Journal:
             at = _IDS_AT + slot * _SLOT
             self._view[at : at + 4] = b"\0\0\0\0"
             self._free.append(slot)
+
+    # the answer that is leaving
+
+    def stage_answer(self, id: bytes) -> None:
+        """Notes whose answer goes into the passage next."""
+        self._cells[_WHOLE] = 0
+        self._cells[_LEAVING] = self._slots[id] + 1
+
+    def answer_staged(self) -> None:
+        """Notes that all of it stands there."""
+        self._cells[_WHOLE] = 1
+
+    def forget_staged(self) -> None:
+        """Notes that no answer is leaving."""
+        self._cells[_LEAVING] = 0
+
+    @property
+    def staged(self) -> tuple[bytes, bool]:
+        """The id whose answer is leaving (empty if none is, or if its answer has left) and whether all of it stood there."""
+        slot = self._cells[_LEAVING] - 1
+        id = next((id for id, at in self._slots.items() if at == slot), b"")
+        return id, self._cells[_WHOLE] != 0
 
     def delivered(self) -> None:
         """Counts one line that left, for the shim's patience."""

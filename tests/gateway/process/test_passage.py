@@ -1,0 +1,125 @@
+"""Between an answer's leaving and the note that it left there is no moment: killed anywhere, the next daemon knows."""
+
+import os
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from earnest.gateway.process.descriptors import Sink, Writer
+from earnest.gateway.process.journal import Journal
+from earnest.gateway.process.passage import MOST_BYTES, Passage
+from earnest.shim.handover import new_journal
+
+LINE = b'{"jsonrpc":"2.0","id":7,"result":{}}\n'
+
+
+class Client:
+    """A client's shim: the journal and the pipe that it owns, and its end of the output."""
+
+    def __init__(self, kind: str) -> None:
+        self.folder = os.open("/tmp", os.O_RDONLY)
+        self.memory = new_journal(self.folder)
+        self.read, self.write = os.pipe()
+        if kind == "pipe":
+            self.end, self.out = os.pipe()
+        else:
+            ours, theirs = socket.socketpair()
+            self.end, self.out = ours.detach(), theirs.detach()
+
+    def daemon(self) -> tuple[Journal, Passage]:
+        """A fresh daemon's hold on them."""
+        journal = Journal(os.dup(self.memory))
+        sink = Sink(None, os.dup(self.out))  # type: ignore[arg-type]
+        return journal, Passage(os.dup(self.read), os.dup(self.write), sink, journal)
+
+    def got(self) -> bytes:
+        """What the client was sent."""
+        os.set_blocking(self.end, False)
+        found = b""
+        try:
+            while part := os.read(self.end, 1 << 20):
+                found += part
+        except BlockingIOError:
+            pass
+        return found
+
+
+@pytest.fixture(params=["pipe", "socket"])
+def client(request: pytest.FixtureRequest) -> Client:
+    return Client(request.param)
+
+
+STEPS: list[tuple[str, Callable[[Journal, Passage], object]]] = [
+    ("begun", lambda journal, passage: journal.begin(b"7")),
+    ("noted", lambda journal, passage: journal.stage_answer(b"7")),
+    ("half filled", lambda journal, passage: os.write(passage._in, LINE[:9])),
+    ("filled", lambda journal, passage: os.write(passage._in, LINE[9:])),
+    ("noted full", lambda journal, passage: journal.answer_staged()),
+    ("moved", lambda journal, passage: passage.move()),
+    ("taken out", lambda journal, passage: journal.finish(b"7")),
+    ("forgotten", lambda journal, passage: passage.forget()),
+]
+
+
+@pytest.mark.parametrize("last", range(len(STEPS)), ids=[name for name, _ in STEPS])
+def test_killed_behind_any_step_the_answer_leaves_once_or_is_owed(client: Client, last: int) -> None:
+    first = client.daemon()
+    for _, step in STEPS[: last + 1]:
+        step(*first)
+    journal, passage = client.daemon()
+    id = passage.left_over()
+    if id:
+        assert passage.move()
+        journal.finish(id)
+        passage.forget()
+    got = client.got()
+    owed = b"7" in journal
+    assert got == (b"" if owed else LINE), "it left in whole, or is owed and nothing of it left"
+    assert owed == (last < 4)
+    # And the next answer finds the way free.
+    journal.begin(b"8")
+    passage.fill(b"8", memoryview(LINE))
+    assert passage.move() and client.got() == LINE
+
+
+def test_a_client_that_does_not_read_gets_the_rest_from_the_next_daemon(client: Client) -> None:
+    journal, passage = client.daemon()
+    line = b"x" * (MOST_BYTES - 1) + b"\n"
+    sent = 0
+    while True:
+        journal.begin(b"%d" % sent)
+        passage.fill(b"%d" % sent, memoryview(line))
+        sent += 1
+        if not passage.move():
+            break
+        journal.finish(b"%d" % (sent - 1))
+        passage.forget()
+    got = client.got()
+    _, next_passage = client.daemon()
+    assert next_passage.left_over() == b"%d" % (sent - 1)
+    while not next_passage.move():
+        got += client.got()
+    got += client.got()
+    assert got == line * sent, "no byte twice and none lost"
+
+
+def test_of_a_long_line_the_end_goes_this_way_and_what_is_not_owed_does_not(client: Client) -> None:
+    journal, passage = client.daemon()
+    assert passage.before(b"7", memoryview(LINE)) == len(LINE)
+    journal.begin(b"7")
+    assert passage.before(b"7", memoryview(LINE)) == 0
+    assert passage.before(b"7", memoryview(b"x" * (MOST_BYTES + 9))) == 9
+
+
+def test_a_long_line_leaves_whole_and_its_note_of_being_torn_goes_with_it(client: Client) -> None:
+    journal, passage = client.daemon()
+    torn: list[bool] = []
+    left: list[int] = []
+    failed: list[str] = []
+    writer = Writer(passage._sink, tearing=torn.append, on_pressure=left.append, on_failed=failed.append, passage=passage)
+    line = b"y" * (MOST_BYTES + 20_000) + b"\n"
+    journal.begin(b"7")
+    writer.send(line, lambda: left.append(7), b"7")
+    assert client.got() == line and (torn, left, failed) == ([True, False], [7], [])
+    assert journal.staged == (b"", True)
