@@ -246,6 +246,7 @@ class _Postgres:
         self._bin = os.path.dirname(here) if here else (found[-1] if found else "")
         if not self._bin:
             raise SystemExit("no PostgreSQL server is installed")
+        self._psql = shutil.which("psql") or f"{self._bin}/psql"
         self._data = os.path.join(env["HOME"], ".pg")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
         plain = {**env, "LC_ALL": "C"}
@@ -283,7 +284,7 @@ class _Postgres:
 
     def _sql(self, text: str, database: str = "sample") -> str:
         command = [
-            f"{self._bin}/psql",
+            self._psql,
             "-h",
             "127.0.0.1",
             "-U",

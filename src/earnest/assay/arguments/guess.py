@@ -141,7 +141,9 @@ class Guesses:
     ) -> None:
         """`fallback` values come after the guesses. `siblings`: all parameters of the tool."""
         beside = {word for name in siblings for word in words(name)}
-        self._in_repository = bool(beside & {"repo", "repository"}) or "git" in words(tool)
+        self._named = bool(beside & {"repo", "repository"})
+        """Whether a parameter says which repository; if none does, the path does."""
+        self._in_repository = self._named or "git" in words(tool)
         self._tool, self._description, self._fixture = tool, description, fixture
         self._verbs = frozenset(words(tool))
         self._extra, self._fallback = extra, fallback
@@ -188,6 +190,8 @@ class Guesses:
             return (
                 [self._fixture.repository] if own & _PATH or "path" in text or "git" in self._tool.lower() else ["ada/sample"]
             )
+        if self._in_repository and own & {"path", "cwd", "directory"} and not (self._named or own & {"file"}):
+            return [self._fixture.repository]
         if self._in_repository and own & {"file", "path", "pathspec", "filename"}:
             return ["gamma.txt", "README.md", "alpha.txt"]
         if self._in_repository and own & {"target", "source", "revision", "ref", "commit", "base"}:
