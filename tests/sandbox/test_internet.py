@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from earnest.sandbox.box import Answer
+from earnest.sandbox.box import Answer, Folder
 
 ASK = """
 import json, ssl, socket, smtplib, urllib.request
@@ -94,6 +94,26 @@ print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/").status)
 """
     done = mine.python(script, reach=reach)
     assert (done.out, done.did("refused")) == ("200\n", []), done.err
+
+
+@pytest.mark.parametrize("granted", [False, True], ids=["alone", "beside a granted folder"])
+def test_unix_sockets_of_the_box_itself_work(mine, granted):
+    script = """
+import os, socket, threading
+os.chdir(os.environ["HOME"])
+server = socket.socket(socket.AF_UNIX)
+server.bind("a-socket-with-a-name")
+server.listen()
+threading.Thread(target=lambda: server.accept()[0].sendall(b"hello"), daemon=True).start()
+client = socket.socket(socket.AF_UNIX)
+client.connect(server.getsockname())
+print(client.recv(10).decode())
+"""
+    (mine.folder / "granted").mkdir()
+    path = str(mine.folder / "granted")
+    done = mine.python(script, folders=(Folder(path, path, "read"),) if granted else ())
+    assert done.out == "hello\n", done.err
+    assert f"{mine.home}/a-socket-with-a-name" in {e.subject for e in done.did("socket")}
 
 
 def test_without_network_what_was_tried_is_told(mine):

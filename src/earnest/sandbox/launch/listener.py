@@ -66,7 +66,9 @@ class Call(NamedTuple):
 
     def path(self, address: int, folder: int = -100) -> str:
         """A path argument made absolute by the folder it is relative to, as the process sees it."""
-        given = self.text(address)
+        return self.absolute(self.text(address), folder)
+
+    def absolute(self, given: str, folder: int = -100) -> str:
         if given.startswith("/"):
             return os.path.normpath(given)
         place = "cwd" if folder in (-100, 0xFFFFFF9C) else f"fd/{folder}"
@@ -231,7 +233,7 @@ def connections(report: Report, *, outside: bool, own: Callable[[str], bool] | N
             report.say("socket", name, detail="connected")
             return None
         if own is None:
-            path = call.path(call.args[1] + 2)
+            path = call.absolute(name)
             if os.path.exists(f"/proc/{call.thread}/root{path}"):  # libraries try sockets of services by habit
                 report.say("socket", path, detail="connected")
             return None
@@ -242,7 +244,7 @@ def connections(report: Report, *, outside: bool, own: Callable[[str], bool] | N
 
 def connect_to_own(call: Call, raw: bytes, report: Report, own: Callable[[str], bool]) -> Answer:
     """Connect a process's UNIX socket for it, to the very file that was found to be the box's own."""
-    path = call.path(call.args[1] + 2)
+    path = call.absolute(address_of(raw)[0])
     try:
         held = os.open(f"/proc/{call.thread}/root{path}", os.O_PATH)
     except OSError as error:

@@ -20,13 +20,14 @@ from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import family, kernel
 from earnest.sandbox.launch import filter as rules
-from earnest.sandbox.launch.layers import within
+from earnest.sandbox.launch.layers import DEVICES, within
 from earnest.sandbox.launch.listener import Answer, Call, Handler, address_of, connect_to_own
 from earnest.sandbox.launch.report import Report
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _AT_CWD: Final = -100
+_TERMINALS: Final = ("/dev/pts/", "/dev/ptmx", *(f"/dev/{name}" for name in DEVICES))
 _FASTOPEN: Final = 0x20000000
 _PATHS: Final[dict[str, tuple[int, int]]] = {
     # Which argument is the path that is changed, and which the folder it is relative to (-1: the working folder).
@@ -156,7 +157,7 @@ class Ward:
         path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
         if _sets_id(call):
             return self._refused(path, call, errno.EPERM)
-        if not self.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith("/dev/"):
+        if not self.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith(_TERMINALS):
             self._refused(path, call)
         return None  # Landlock holds it
 
@@ -310,26 +311,18 @@ class Ward:
                     self._ports.add(copy.getsockname()[1])
                 return answer
             if copy.family == socket.AF_UNIX:
-                return self._bind_unix(call, copy, raw)
+                return self._bind_unix(call, raw)
             return _called(_libc.bind, copy, raw)
 
-    def _bind_unix(self, call: Call, copy: socket.socket, raw: bytes) -> Answer:
+    def _bind_unix(self, call: Call, raw: bytes) -> Answer:
         name, _ = address_of(raw)
         if not name or name.startswith("@"):
             return self._refused(name or "socket without a name", call)
-        path = call.path(call.args[1] + 2)
-        try:
-            held = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
-        except OSError as error:
-            return error.errno
-        try:
-            if not self.is_writable(os.readlink(f"/proc/self/fd/{held}")):
-                return self._refused(path, call)
-            self._report.say("socket", path, detail="bound")
-            place = os.fsencode(f"/proc/self/fd/{held}/{os.path.basename(path)}")
-            return _called(_libc.bind, copy, struct.pack("=H", socket.AF_UNIX) + place + b"\0")
-        finally:
-            os.close(held)
+        path = call.absolute(name)
+        if not self.is_writable(os.path.realpath(os.path.dirname(path))):
+            return self._refused(path, call)
+        self._report.say("socket", path, detail="bound")
+        return None  # Landlock holds where it is made, and the socket has the name that the process gave it
 
     def _listen(self, call: Call) -> Answer:
         copy = socket.socket(fileno=call.descriptor(call.args[0]))
