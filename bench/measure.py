@@ -34,20 +34,22 @@ SHOWN = ("judge", "call", "flush", "first", "last", "along")
 WHY = """
 ## What remains, and why
 
-Calls over HTTP between modern sides go along tracks ([decision 0011](decisions/0011-known-calls-go-along-tracks.md)). Of what such
-a call of 200 bytes costs, by samples of the running daemon (`perf record`), four tenths are the kernel's (two reads, two writes,
-a share of one wait and of one write of receipts: what nginx does, and the last), three tenths Python's and uvloop's way from the
-loop to the connection and back, objects and look-ups of attributes, one tenth reading both messages, one tenth the four digests
-(arguments, result, two records). With few calls at a time the write of receipts and the turn of the loop are shared by fewer.
+Calls over HTTP between modern sides go along tracks ([decision 0011](decisions/0011-known-calls-go-along-tracks.md)).
+Of what such a call of 200 bytes costs, by samples of the running daemon (`perf record`), four tenths are the kernel's
+(two reads, two writes, a share of one wait and of one write of receipts: what nginx does, and the last), three tenths
+Python's and uvloop's way from the loop to the connection and back, objects and look-ups of attributes, one tenth
+reading both messages, one tenth the four digests (arguments, result, two records). With few calls at a time the write
+of receipts and the turn of the loop are shared by fewer.
 
-A result of 1 MB costs its SHA-256 for the receipt: on a machine that does 1.3 GB in a second as much as all of nginx. Without it
-the cell would hold. It stands in the receipt because payloads are found by it; it is not left out to be faster.
+A result of 1 MB costs its SHA-256 for the receipt: on a machine that does 1.3 GB in a second as much as all of nginx.
+Without it the cell would hold. It stands in the receipt because payloads are found by it; it is not left out to be
+faster.
 
-Event streams and whatever else a track does not carry (older sessions, several servers on one route, progress, pipes) take the
-long way in Python: some hundred microseconds, five to ten times a relay that reads nothing. On pipes, one call at a time, the
-daemon is woken twice for each, with cold caches, and writes the call's id into the journal that survives its death; at 16 at a
-time a call costs a third of that. TLS to a server is uvloop's, in Python's ssl module; a listener has none, a proxy before it
-ends it.
+Whatever a track does not carry (older sessions, several servers on one route, progress, pipes, streams of more than the answer) takes
+the long way in Python: some hundred microseconds, five to ten times a relay that reads nothing. On pipes, one call
+at a time, the daemon is woken twice for each, with cold caches, and writes the call's id into the journal that survives
+its death; at 16 at a time a call costs a third of that. TLS to a server is uvloop's, in Python's ssl module; a listener
+has none, a proxy before it ends it.
 """
 
 
@@ -112,8 +114,8 @@ def page(found: dict[str, Any]) -> str:
             lines.append(f"| {found[name]['bytes']} bytes | {way} | {each} | {one['p50']:.0f} |")
     lines.append("\n## Deciding\n")
     lines.append("`judge` is the verdict alone, `call` with labels and both records, `flush` one write for 16 calls.")
-    lines.append("`first` and `last` are the first and the last tenth of one conversation, `along` is the verdict along a track,")
-    lines.append("request read and decision recorded. The path is a file's that is there.\n")
+    lines.append("`first` and `last` are the first and the last tenth of one conversation, `along` is the verdict along a")
+    lines.append("track, request read and decision recorded. The path is a file's that is there.\n")
     lines.append("| arguments | judge | call | flush | first | last | along |\n|---|---|---|---|---|---|---|")
     for name in ("plain", "path"):
         one = found["decide"][name]

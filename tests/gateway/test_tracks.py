@@ -44,6 +44,7 @@ class Canned:
         self.answer: Callable[[bytes], bytes] = lambda id: self.json(id, PLAIN)
         self.held: asyncio.Event | None = None
         self.cut = 0
+        self.pause_at = 0
         self.port = 0
 
     @staticmethod
@@ -70,6 +71,11 @@ class Canned:
                     if self.held is not None:
                         await self.held.wait()
                     raw = self.answer(id)
+                    if self.pause_at:
+                        writer.write(raw[: self.pause_at])
+                        await writer.drain()
+                        await asyncio.sleep(0.02)
+                        raw = raw[self.pause_at :]
                     if self.cut:
                         writer.write(raw[: self.cut])
                         await writer.drain()
@@ -276,6 +282,79 @@ async def test_a_large_answer_arrives_whole(rig: Rig, size: int) -> None:
         assert (await rig.along())[1]["result"]["content"][0]["text"] == text
     decisions, outcomes = rig.records()
     assert len(decisions) == len(outcomes) and outcomes[-1].outcome == "ok" and outcomes[-1].result_bytes > size
+
+
+def streamed(*pieces: bytes, end: bytes = b"0\r\n\r\n", more: bytes = b"") -> bytes:
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    head = b"HTTP/1.1 200 OK\r\n%bContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" % more
+    return head + chunks + end
+
+
+def answer_event(id: bytes, line: bytes = b"\n") -> bytes:
+    message = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, PLAIN.encode())
+    return b"event: message" + line + b"data: " + message + line + line
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r\n"])
+async def test_an_event_stream_of_one_event_is_an_answer_too(rig: Rig, line: bytes) -> None:
+    rig.server.answer = lambda id: streamed(answer_event(id, line))
+    await rig.client.call()
+    for _ in range(3):
+        assert (await rig.along())[1]["result"] == fine()
+    await until(lambda: not rig.live.app.gateway.relays)
+    for cut in (60, 90, 110, 150, 230, -6, -5, -3, -1):
+        rig.server.pause_at = cut
+        assert (await rig.along())[1]["result"] == fine()
+    rig.server.pause_at = 0
+    assert (await rig.along())[1]["result"] == fine()
+    decisions, outcomes = rig.records()
+    assert len(decisions) == len(outcomes) == len(rig.server.calls)
+    assert {one.outcome for one in outcomes} == {"ok"} and not rig.live.app.gateway.by_server
+
+
+async def test_what_else_a_stream_may_bring_is_read_the_long_way(rig: Rig) -> None:
+    def progress(id: bytes) -> bytes:
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+        return b"data: %b\n\n" % json.dumps(note).encode()
+
+    shapes: list[Callable[[bytes], bytes]] = [
+        lambda id: streamed(progress(id), answer_event(id)),
+        lambda id: streamed(answer_event(id) + answer_event(id)),
+        lambda id: streamed(answer_event(id)[:40], answer_event(id)[40:]),
+        lambda id: streamed(b": hello\n\n", answer_event(id)),
+        lambda id: streamed(b"id: 7\n" + answer_event(id)),
+        lambda id: streamed(answer_event(b"999999")),
+        lambda id: streamed(answer_event(id), end=b"0\r\nX: y\r\n\r\n"),
+        lambda id: streamed(answer_event(id), end=b"2\r\n\n\n\r\n0\r\n\r\n"),
+    ]
+    for number, shape in enumerate(shapes):
+        rig.server.answer = lambda id: streamed(answer_event(id))
+        await rig.client.call()
+        rig.server.answer = shape
+        track = await rig.client.call()
+        long_way = await rig.around(meta={**META, "other": number})
+        assert _without_ids(track) == _without_ids(long_way)
+    decisions, outcomes = rig.records()
+    assert len(decisions) == len(outcomes) == len(rig.server.calls)
+
+
+async def test_a_stream_that_does_not_end_after_its_answer_keeps_its_connection_from_the_next_call(rig: Rig) -> None:
+    rig.server.answer = lambda id: streamed(answer_event(id))
+    await rig.client.call()
+    rig.server.answer = lambda id: streamed(answer_event(id), end=b"")
+    assert (await rig.along())[1]["result"] == fine()
+    rig.server.answer = lambda id: streamed(answer_event(id))
+    assert (await rig.client.call())[1]["result"] == fine()
+    decisions, outcomes = rig.records()
+    assert len(decisions) == len(outcomes) == len(rig.server.calls)
+
+
+async def test_the_time_of_day_in_an_answers_head_makes_no_difference(rig: Rig) -> None:
+    for second in range(10, 14):
+        date = b"date: Mon, 30 Nov 2026 21:26:%d GMT\r\n" % second
+        rig.server.answer = lambda id, date=date: streamed(answer_event(id), more=date)  # type: ignore[misc]
+        await (rig.client.call() if second == 10 else rig.along())
+    assert {one.outcome for one in rig.records()[1]} == {"ok"}
 
 
 async def test_an_answer_that_breaks_off_leaves_one_outcome_and_is_not_asked_for_again(rig: Rig) -> None:

@@ -127,6 +127,15 @@ def test_heads_of_one_shape_differ_in_their_length_alone() -> None:
     for length in (b"", b"-1", b" 12", b"12 ", b"1" * 10, b"0x1"):
         assert compiled.shape(head % length) is None
     assert compiled.shape(b"GET / HTTP/1.1\r\nX-Content-Length: 3\r\n\r\n") is None
+    dated = b"HTTP/1.1 200 OK\r\ndate: %b\r\nContent-Length: %d\r\n\r\n"
+    one, other = b"Mon, 30 Nov 2026 21:26:10 GMT", b"Tue, 01 Dec 2026 21:26:10 GMT"
+    bare = dated.replace(b"%b", b"").replace(b"%d", b"")
+    assert compiled.shape(dated % (one, 3)) == compiled.shape(dated % (other, 44)) == bare
+    for odd in (one + b" ", one[:-4] + b"\nX:y", b"x", one[:-1] + b"\xff"):
+        assert compiled.shape(dated % (odd, 3)) == (dated % (odd, 3)).replace(b": 3\r", b": \r")
+    assert compiled.stream_shape(dated % (one, 3)) is None
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nDate: %b\r\n\r\n"
+    assert compiled.stream_shape(chunked % one) == compiled.stream_shape(chunked % other) == chunked.replace(b"%b", b"")
 
 
 def test_a_guard_holds_while_what_it_names_is_the_same() -> None:

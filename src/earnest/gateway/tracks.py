@@ -173,7 +173,7 @@ class Layer:
         facts = _Laid(gateway, relay, link, judgement, head, way, tools, self._log.writer)
         floor, cwd, changes = gateway.engine.floor, served.cwd, not judgement.profile.read_only.value
         takes_text = judgement.question.tool.takes_text
-        pool.answers = self.tracks.answers
+        pool.answers, pool.streams = self.tracks.answers, self.tracks.streams
         return compiled.Track(
             facts=facts,
             tally=self._tally(way, judgement.question.key, bits),

@@ -27,7 +27,10 @@ def holds(guards: tuple[Guard, ...]) -> bool:
     """Whether all of them hold."""
 
 def shape(head: bytes) -> bytes | None:
-    """A head without the digits of its Content-Length; None where those are not found."""
+    """What heads have in common that differ in nothing that matters; None for one without a plain Content-Length."""
+
+def stream_shape(head: bytes) -> bytes | None:
+    """The same for the head of a chunked answer; None for one that names a length."""
 
 def answer_with(head: bytes) -> None:
     """What every answer begins with, up to its length."""
@@ -127,6 +130,7 @@ class Tracks:
     begun: int
     """Trips so far."""
     answers: dict[bytes, float]
+    streams: dict[bytes, float]
     queue: list[Trip]
     def __init__(
         self,

@@ -22,6 +22,7 @@ cdef extern from "<string.h>" nogil:
 
 cdef object sha256 = hashlib.sha256
 cdef double NEVER = float("inf")
+cdef double TAIL_S = 1.0  # how long the end of a stream may take that has given its answer
 cdef const char* DIGITS = b"0123456789abcdef"
 cdef bytes ENVELOPE = b'{"jsonrpc":"2.0","id":'
 cdef bytes CALL = b',"method":"tools/call","params":'
@@ -167,6 +168,7 @@ cdef class Trip:
     cdef list parts
     cdef long long missing
     cdef object known
+    cdef bint streams
     cdef readonly bint over
 
     @property
@@ -190,7 +192,9 @@ cdef class Trip:
         if self.first is None:
             self.first = data
             shape = split(data, &body, &length)
-            self.known = None if shape is None else self.tracks.answers.get(shape)
+            if shape is not None:
+                self.streams = length < 0
+                self.known = (self.tracks.streams if self.streams else self.tracks.answers).get(shape)
             if self.known is None or length > self.tracks.longest_answer:
                 return False
             self.missing = length + body
@@ -198,6 +202,8 @@ cdef class Trip:
             self.parts = [self.first, data]
         else:
             self.parts.append(data)
+        if self.streams:
+            return self.streamed()
         self.missing -= len(data)
         if self.missing > 0:
             return True
@@ -206,7 +212,24 @@ cdef class Trip:
         if self.parts is not None:
             data = b"".join(self.parts)
             split(data, &body, &length)
-        return self.tracks.arrive(self, data, body)
+        return self.tracks.arrive(self, data, body, len(data), b"")
+
+    cdef bint streamed(self) except -1:
+        """Take what has come of an event stream: one event, which is the answer, and its end."""
+        cdef bytes data = self.heard
+        cdef Py_ssize_t body = 0, left
+        cdef long long length = 0
+        cdef Place start = <Place> PyBytes_AS_STRING(data), at
+        cdef Span found
+        cdef bint whole = True
+        split(data, &body, &length)
+        at = event(start + body, start + len(data), &found, &whole)
+        if at == NULL:
+            return not whole and len(data) < APART  # the rest of it is awaited
+        left = start + len(data) - at
+        if left > 5 or memcmp(at, b"0\r\n\r\n", left) or not holds(self.track.of_answer):
+            return False
+        return self.tracks.arrive(self, data, found.at - start, found.at - start + found.size, b"0\r\n\r\n"[left:])
 
     def leave(self):
         """Let go of it; its places in the counts are whoever's goes on with it."""
@@ -224,7 +247,7 @@ cdef class Trip:
 cdef class Tracks:
     cdef readonly set under_way
     cdef readonly long long begun
-    cdef readonly dict answers
+    cdef readonly dict answers, streams
     cdef readonly list queue
     cdef list used
     cdef Chain chain
@@ -238,6 +261,7 @@ cdef class Tracks:
                  long long longest_request, long long longest_answer):
         self.under_way = set()
         self.answers = {}
+        self.streams = {}
         self.queue = []
         self.used = []
         self.chain = chain
@@ -257,7 +281,7 @@ cdef class Tracks:
         cdef bytes shape = split(data, &body, &length)
         cdef dict tracks
         cdef Trip trip
-        if shape is None or length != len(data) - body or length > self.longest_request:
+        if shape is None or length < 0 or length != len(data) - body or length > self.longest_request:
             return None
         tracks = known.get(shape)
         if tracks is None:
@@ -416,10 +440,11 @@ cdef class Tracks:
             return True
         return False
 
-    cdef bint arrive(self, Trip trip, bytes data, Py_ssize_t body) except -1:
-        """Give the answer, if it is a plain result of this call."""
+    cdef bint arrive(self, Trip trip, bytes data, Py_ssize_t body, Py_ssize_t stop, bytes tail) except -1:
+        """Give the answer that stands in `data` from `body` to `stop`, if it is a plain result of this call. `tail`: what must
+        still come behind it."""
         cdef Place at = <Place> PyBytes_AS_STRING(data) + body
-        cdef Place end = <Place> PyBytes_AS_STRING(data) + len(data), begin
+        cdef Place end = <Place> PyBytes_AS_STRING(data) + stop, begin
         cdef Span key, id, result, version
         cdef bint more = True, failed = False
         id.at = result.at = version.at = NULL
@@ -451,7 +476,7 @@ cdef class Tracks:
         if piece(id.at, id.size) != whole(trip.number):
             return False
         self.finish(trip, failed, data, result.at - <Place> PyBytes_AS_STRING(data), result.size)
-        if trip.upstream.carried(trip.known, trip.track.waiting):
+        if trip.upstream.carried(trip.known, trip.track.waiting, tail):
             trip.track.idle.append(trip.upstream)
         return True
 
@@ -520,12 +545,21 @@ cdef class Port:
 cdef class Carrier:
     """A connection to a server."""
     cdef public object transport, trip, pool
+    cdef bytes tail
     cdef public bint dead, fresh
     cdef public double idle_until, idle_s
 
     def data_received(self, bytes data not None):
         cdef Trip trip = self.trip
-        if trip is None:
+        if self.tail is not None:
+            if data == self.tail:
+                self.tail = None
+                self.pool.release(self)
+            elif self.tail.startswith(data):
+                self.tail = self.tail[len(data) :]
+            else:
+                self.cut()
+        elif trip is None:
             self.received(data)
         elif not trip.answer(data):
             trip.become()  # which takes what was heard up to now
@@ -539,11 +573,16 @@ cdef class Carrier:
         self.transport.write(payload)
         return True
 
-    cdef bint carried(self, double idle_s, object waiting) except -1:
-        """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed."""
+    cdef bint carried(self, double idle_s, object waiting, bytes tail) except -1:
+        """Its answer is complete. Whether the connection is kept idle; else it serves who waits, or is closed. `tail`: what has
+        to come before."""
         self.trip = None
         self.fresh = False
         self.idle_s = idle_s
+        if tail:
+            self.tail = tail
+            self.idle_until = self.pool.now() + TAIL_S
+            return False
         if waiting or idle_s <= 0:
             self.pool.release(self)
             return False

@@ -37,6 +37,7 @@ class PoolHome(Protocol):
     limits: ClientLimits
     heads: dict[bytes, KnownHead]
     answers: dict[bytes, float] | None
+    streams: dict[bytes, float] | None
 
     def joined(self, connection: ClientConnection) -> None: ...
     def left(self, connection: ClientConnection) -> None: ...
@@ -207,8 +208,11 @@ class ClientConnection(Carrier, asyncio.Protocol):
             return
         if self._complete:
             raw = self._raw_head
-            if raw and self._keep and self._error is None and len(raw) + self._body_bytes == self._fed:
-                self._remember(raw)
+            if raw and self._keep and self._error is None:
+                if len(raw) + self._body_bytes == self._fed:
+                    self._remember(raw)
+                elif raw.startswith(b"HTTP/1.1 200 "):
+                    self._remember_stream(raw)
             self._finish(reuse=self._keep and self._error is None)
         elif self._error is not None:
             self.fail(self._error)
@@ -246,6 +250,16 @@ class ClientConnection(Carrier, asyncio.Protocol):
                 answers.clear()
             if (shape := compiled.shape(raw)) is not None:
                 answers[shape] = self.idle_s
+
+    def _remember_stream(self, raw: bytes) -> None:
+        """Keep the head of a chunked event stream for calls along tracks."""
+        headers, streams = Headers(self._raw), self.pool.streams
+        if streams is None or headers.media_type != "text/event-stream" or "transfer-encoding" not in headers:
+            return
+        if len(streams) >= _KEPT_HEADS:
+            streams.clear()
+        if "upgrade" not in headers and "trailer" not in headers and (shape := compiled.stream_shape(raw)) is not None:
+            streams[shape] = self.idle_s
 
     def _bound(self, was_body: bool, size: int) -> None:
         """A line that never ends reaches no callback, so the bytes that were fed are bounded instead."""

@@ -60,8 +60,9 @@ class Pool:
         self._dialer: Dialer = dialer or Direct(loop)
         self.heads: dict[bytes, KnownHead] = {}
         self.answers: dict[bytes, float] | None = None
-        """Where shapes of heads are kept that calls along tracks may be answered with, each with the seconds for which its
-        connection may be kept idle."""
+        self.streams: dict[bytes, float] | None = None
+        """Where shapes of heads are kept that calls along tracks may be answered with, as JSON and as event streams, each with
+        the seconds for which its connection may be kept idle."""
         self._idle: dict[Origin, list[ClientConnection]] = {}
         self._waiting: dict[Origin, deque[Handle]] = {}
         self._open: dict[Origin, int] = {}
