@@ -1,4 +1,4 @@
-"""A folder above a protected place: read by whom the operator believes, denied to whoever may change it for all that is known."""
+"""A folder above a protected place: read by whom the operator believes, denied to whoever may change it, as far as is known."""
 
 from pathlib import Path
 from typing import Any
