@@ -84,16 +84,20 @@ def test_node_believes_the_certificates_too(mine):
     assert done.out == "true 1\n", done.err
 
 
-@pytest.mark.parametrize("reach", ["none", "pretend"])
-def test_a_server_inside_is_reached_on_its_own_loopback(mine, reach):
-    script = """
-import http.server, threading, urllib.request
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+@pytest.mark.parametrize(
+    "reach, address", [("none", "127.0.0.1"), ("pretend", "127.0.0.1"), ("none", "0.0.0.0"), ("none", "::")]
+)
+def test_a_server_inside_is_reached_on_its_own_loopback(mine, reach, address):
+    script = f"""
+import http.server, socket, threading, urllib.request
+http.server.ThreadingHTTPServer.address_family = socket.AF_INET6 if ":" in "{address}" else socket.AF_INET
+server = http.server.ThreadingHTTPServer(("{address}", 0), http.server.SimpleHTTPRequestHandler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/").status)
+print(urllib.request.urlopen(f"http://127.0.0.1:{{server.server_port}}/").status)
 """
     done = mine.python(script, reach=reach)
-    assert (done.out, done.did("refused")) == ("200\n", []), done.err
+    assert done.out == "200\n", done.err
+    assert [event for event in done.did("refused") if event.port != 53] == []  # it may ask for its own name
 
 
 @pytest.mark.parametrize("granted", [False, True], ids=["alone", "beside a granted folder"])

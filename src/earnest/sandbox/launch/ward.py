@@ -283,14 +283,10 @@ class Ward:
     def _led(self, copy: socket.socket, host: str, port: int) -> Answer:
         """Connect to our own inlet instead, which learns from the port it comes from where it was meant to go."""
         assert self._inlet is not None
-        address, number = self._inlet
         if copy.family == socket.AF_INET6:
-            raw = struct.pack("=H", socket.AF_INET6) + number.to_bytes(2, "big") + bytes(4)
-            raw += socket.inet_pton(socket.AF_INET6, f"::ffff:{address}") + bytes(4)
             with contextlib.suppress(OSError):
                 copy.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        else:
-            raw = struct.pack("=H", socket.AF_INET) + number.to_bytes(2, "big") + socket.inet_aton(address) + bytes(8)
+        raw = _loopback(copy.family, self._inlet[1])
         with self._lock:
             answer = _connected(copy, raw)
             if answer in (0, errno.EINPROGRESS):
@@ -303,6 +299,9 @@ class Ward:
         with copy:
             if copy.family in (socket.AF_INET, socket.AF_INET6):
                 host, port = address_of(raw)
+                if host in ("0.0.0.0", "::"):
+                    # Every address, from inside a box, is its own; of this machine's that leaves the loopback.
+                    host, raw = "127.0.0.1", _loopback(copy.family, port)
                 if not (host.startswith("127.") or host == "::1"):
                     self._report.say("refused", host, port=port, detail="listens beyond the loopback")
                     return errno.EACCES
@@ -335,6 +334,14 @@ class Ward:
             except OSError as error:
                 return error.errno
             return 0
+
+
+def _loopback(family: int, port: int) -> bytes:
+    """A socket address of the IPv4 loopback, for a socket of either family."""
+    if family == socket.AF_INET6:
+        mapped = socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
+        return struct.pack("=H", socket.AF_INET6) + port.to_bytes(2, "big") + bytes(4) + mapped + bytes(4)
+    return struct.pack("=H", socket.AF_INET) + port.to_bytes(2, "big") + socket.inet_aton("127.0.0.1") + bytes(8)
 
 
 _MADE_WITH: Final = {"open": (1, 2), "openat": (2, 3), "creat": (-1, 1), "mknod": (-1, 1), "mknodat": (-1, 2)}
