@@ -2,7 +2,7 @@
 
 Theory. earnest asks people through their client, and so may servers. Both reach a person as the same kind of form, from what
 the client takes for one server, so a server could word its question like earnest's ("allow this call?") and a person would
-answer the wrong one. MCP wants it to be clear which server asks (2025-11-25 and 2026-07-28, elicitation, security considerations);
+answer the wrong one. MCP wants it to be clear which server asks (2025-11-25, 2026-07-28, elicitation, security considerations);
 behind a gateway only the gateway can say. So the message of every relayed elicitation begins with the server's name as the
 configuration has it, which no server chooses. Nothing else in it changes, and earnest's own questions never begin so.
 """

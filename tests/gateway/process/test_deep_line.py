@@ -6,7 +6,6 @@ import pytest
 
 from earnest.gateway.process import handover
 
-
 DEEP = b"[" * 200_000
 
 
