@@ -59,6 +59,11 @@ def seeds(target: str) -> list[bytes]:
     elif target == "sse":
         bodies = [data.partition(b"\r\n\r\n")[2] for data in asyncio.run(_answers()) if b"event-stream" in data]
         found += [b"\x40" + body for body in bodies] + [b"\x80id: 1\nevent: x\ndata: a\r\ndata:b\r\rretry: 5\n: c\n\n"]
+    elif target == "tracks":
+        whole = [data.partition(b"\r\n\r\n")[2] for data in asyncio.run(_answers())]
+        found += [body.partition(b'"result":')[2][:-1] for body in whole]
+        found += [text.body(grounds[1]).partition(b'"arguments":')[2][:-2] for text in TEXTS]
+        found += [b'{"path":"~/.claude.json"}', b'{"a":"e.a.r.n.e.s.t"}', b'{"content":[],"isError":true}']
     elif target in ("message", "line"):
         found += [text.body(ground) for text in TEXTS for ground in grounds]
         found += [data.partition(b"\r\n\r\n")[2] for data in asyncio.run(_answers())]

@@ -34,6 +34,7 @@ from earnest.net.responder import Responder
 from earnest.net.sse import Event, Parser
 from earnest.net.tracks import compiled
 from earnest.net.url import Origin
+from earnest.pdp.floor import _REACHES
 from earnest.protocol import calls, envelope, eras, headers, labels, outcomes
 from earnest.protocol.salvage import salvage
 from faults.wire.reading import form, read
@@ -297,6 +298,18 @@ def line(data: bytes) -> None:
             pass
 
 
+def tracks(data: bytes) -> None:
+    """The compiled piece: what it takes for plain or harmless, the long way takes for that too."""
+    if compiled is None:
+        return
+    if (failed := compiled.plain(data)) is not None:
+        found = outcomes.outcome(data)
+        assert not found.malformed and found.result_type == "complete" and found.is_error == failed, "not plain at all"
+        canonical.members(data)
+    if not compiled.reaches(data) and canonical._fast(data) is not None:
+        assert _REACHES.search(data) is None, "the floor would look at it"
+
+
 # files
 
 
@@ -359,6 +372,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "message": message,
     "canonical": canonical_form,
     "headers": header_values,
+    "tracks": tracks,
     "line": line,
     "settings": settings,
     "policy": policy,

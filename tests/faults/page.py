@@ -125,7 +125,7 @@ def figures(found: dict[str, Any]) -> str:
                 "kills": "times killed with SIGKILL",
                 "verified": "times the chains verified after it",
                 "calls": "calls",
-                "became": "what clients were told",
+                "became": "what clients were told (lost: no connection, or it broke)",
                 "reached": "reached the server",
                 "twice": "reached it twice",
                 "without_a_decision": "reached it without a decision on record",
