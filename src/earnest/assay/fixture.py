@@ -114,12 +114,13 @@ def build(source: str, home: str) -> Fixture:
     with database:
         database.executescript(_TABLES)
     database.close()
-    _repository(os.path.join(source, "repo"), source)
+    _repository(os.path.join(source, "repo"), source, home)
     return Fixture(source, home)
 
 
-def _repository(folder: str, home: str) -> None:
-    """A repository with two commits, a second branch, a staged and an unstaged change and a file git does not know."""
+def _repository(folder: str, home: str, inside: str) -> None:
+    """A repository with two commits, a second branch, a staged and an unstaged change, a file git does not know, and a remote
+    beside it."""
     os.makedirs(folder)
     if shutil.which("git") is None:
         return
@@ -147,6 +148,9 @@ def _repository(folder: str, home: str) -> None:
     write("alpha.txt", "alpha one\nalpha two\n")
     git("commit", "-q", "-a", "-m", "Second", when="2026-03-15T09:30:00Z")
     git("tag", "v1")
+    git("init", "-q", "--bare", "-b", "main", os.path.join(home, "origin.git"))
+    git("push", "-q", os.path.join(home, "origin.git"), "main")
+    git("remote", "add", "origin", f"{inside}/origin.git")
     write("beta.txt", "beta, staged\n")
     git("add", "beta.txt")
     write("README.md", "# Repo\n\nChanged and not staged.\n")

@@ -103,7 +103,7 @@ _BY_WORD: Final[Mapping[str, Sequence[Any]]] = {
     "input": ("alpha",),
     "mailbox": ("INBOX",), "channel": ("general",), "project": ("sample",), "repo": ("sample",), "item": ("alpha",),
     "task": ("sample",),
-    "todo": ("sample",), "list": ("sample",), "session": ("s1",), "namespace": ("default",), "resource": ("alpha",),
+    "todo": ("sample",), "list": ("sample",), "session": ("s1",), "namespace": ("default",), "resource": ("alpha",), "object": ("HEAD",),
     "library": ("alpha",), "package": ("alpha",), "word": ("alpha",), "string": ("alpha",), "parent": ("1",),
     "selector": ("h1",),
     "from": ("alpha",), "to": ("beta",), "old": ("alpha",), "find": ("alpha",), "replace": ("omega",),
