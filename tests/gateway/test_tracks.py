@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from earnest.core import canonical
@@ -17,6 +18,8 @@ from earnest.core.flow import PRIVATE, UNTRUSTED, Cause
 from earnest.core.profile import Trust
 from earnest.core.receipt import Decision, Outcome, read_line, verify
 from earnest.net.tracks import AVAILABLE
+from earnest.pdp.persist import CallValues, key_text
+from earnest.store.base import Endorsement as EndorsementRow
 from gateway.harness import until
 from gateway.live import Live, Start, reader
 
@@ -492,6 +495,18 @@ async def test_words_of_a_person_that_a_hook_announced_are_asked(rig: Rig) -> No
     key = rig.records()[0][-1].conversation
     rig.live.app.engine.flows.user(key, "look at Graz", "r-1")
     await rig.around()
+
+
+async def test_what_a_person_endorses_is_looked_up(rig: Rig) -> None:
+    key = rig.records()[0][-1].conversation
+    values = msgspec.json.encode(CallValues("elsewhere", "look", "", "", "another server's")).decode()
+    row = EndorsementRow("e-1", key_text(key), "source", values, receipt="r-1")
+    rig.live.app.endorsements.add(row)
+    await rig.around()
+    await rig.around()  # there is one, if for another server
+    rig.live.app.endorsements.drop("e-1")
+    await rig.client.call()
+    await rig.along()
 
 
 async def test_a_call_that_reaches_earnests_own_files_is_denied(rig: Rig) -> None:

@@ -51,6 +51,9 @@ class Endorsements(Protocol):
     def any(self, key: Key) -> bool:
         """Whether there is one at this key or above it at all."""
 
+    def grounds(self, key: Key) -> Grounds | None:
+        """What it stands on that there is none (`net.tracks`); None where there is one."""
+
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
         """The one that covers a call with these steering values, if any."""
 
@@ -158,8 +161,11 @@ class Engine:
             return None
         if tool.words.refiners or tool.words.dispatch is not None or profile is not tool.profile or judgement.endorsement:
             return None
+        unendorsed = self._endorsements.grounds(question.key)
         decision = table.ready(judgement.labels_before)
-        if decision is None or judgement.reasons is not decision.reasons or judgement.verdict is not Verdict.ALLOW:
+        if unendorsed is None or decision is None or judgement.verdict is not Verdict.ALLOW:
+            return None
+        if judgement.reasons is not decision.reasons:
             return None
         if question.own is not None:
             return None  # its server says something of each call
@@ -171,6 +177,7 @@ class Engine:
         calls: Grounds = [
             *labels,
             *values,
+            *unendorsed,
             ("is", self, "policy", self.policy),
             ("is", self, "floor", self.floor),
             ("is", flows, "speaks", False),

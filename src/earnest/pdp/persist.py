@@ -161,6 +161,12 @@ class KeptEndorsements:
     def any(self, key: Key) -> bool:
         return any(self._of(key[:length]) for length in range(len(key), 0, -1))
 
+    def grounds(self, key: Key) -> list[tuple[str, object, object, object]] | None:
+        """What it stands on (`net.tracks`) that there is none at this key or above it; None where there is one."""
+        if self.any(key):
+            return None
+        return [("item", self._known, key[:length], self._of(key[:length])) for length in range(1, len(key) + 1)]
+
     def covering(self, key: Key, server_identity: str, tool: str, pin: str, values_sha256: str) -> Endorsement | None:
         return self._find("call", key, (server_identity, tool, pin, values_sha256))
 
