@@ -79,6 +79,33 @@ def test_no_word_of_a_server_starts_a_workflow_command():
     assert "50%25" in lines[1] and lines[1].startswith("::notice ")
 
 
+HOSTILE = Finding(
+    "name-rule", "::error::s", "t\n::error::x", None, "error", "high", "m\n::error::y ##[add-mask]z", "f\n  ::error::f"
+)
+
+
+def said(findings):
+    lines = []
+    text.render(findings, 1, 1, lambda line, tone: lines.append(line), True)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("write", [said, as_json.render, sarif.render, markdown.render])
+def test_no_format_lets_a_server_speak_to_the_runner(write):
+    shown = write([HOSTILE])
+    assert not [line for line in shown.splitlines() if line.lstrip().startswith("::")] and "##[" not in shown
+
+
+def test_a_link_of_a_server_is_none_in_sarif():
+    shown = sarif.render([Finding("x", "s", "t", None, "note", "low", "see [docs](https://example.com) \x9b31m", "")])
+    [result] = json.loads(shown)["runs"][0]["results"]
+    assert result["message"]["text"] == "s/t see [docs] (https://example.com) <U+009B>31m"
+
+
+def test_a_tool_without_a_name_is_not_the_server():
+    assert "a tool without a name is" in said([Finding("x", "s", "", None, "note", "low", "is bad", "")])
+
+
 def test_markdown_shows_foreign_text_as_text():
     bad = Finding("x", "s|![a](http://e)", "t", None, "note", "low", "<b>|\n| row", "")
     shown = markdown.render([bad])

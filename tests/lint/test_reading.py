@@ -35,7 +35,23 @@ def test_an_empty_list_is_a_server_without_tools():
     assert read_bytes(b'{"tools": []}', "a")[0].tools == ()
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b"[1]", b'{"tools": 3}', b'"tools"', b"{}\n{", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 5000,
+        b"[" * 5000 + b"]" * 5000,
+        b"{}\n" + b"[" * 5000,
+        b"",
+        b"{",
+        b"{}",
+        b"[]",
+        b"[1]",
+        b'{"tools": 3}',
+        b'"tools"',
+        b"{}\n{",
+        b"\xff\xfe",
+    ],
+)
 def test_what_holds_no_tools_is_refused_with_a_code(data):
     with pytest.raises(EarnestError) as caught:
         read_bytes(data, "x")

@@ -29,7 +29,7 @@ def verdicts(out: Terminal, passed: Sequence[tuple[str, str, Verdict]]) -> None:
     for (profile, server), group in groupby(passed, key=lambda row: row[:2]):
         ones = [verdict for _, _, verdict in group]
         good = sum(one.passed for one in ones)
-        out.line(f"{profile}: {server}, {good} of {len(ones)} tools pass", "strong")
+        out.line(f"{profile}: {github.inert(server)}, {good} of {len(ones)} tools pass", "strong")
         for one in ones:
-            out.line(f"  {'pass' if one.passed else 'FAIL'}  {one.tool}", "good" if one.passed else "bad")
+            out.line(f"  {'pass' if one.passed else 'FAIL'}  {github.inert(one.tool)}", "good" if one.passed else "bad")
         out.line()

@@ -43,7 +43,7 @@ def load(path: Path) -> frozenset[Known]:
         file = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise EarnestError("E1021", f"{path}: {error.strerror}", f"earnest lint … --write-baseline {path}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise EarnestError("E1021", f"{path} is no baseline: {error}", f"earnest lint … --write-baseline {path}") from None
     if file.version != VERSION:
         raise EarnestError("E1021", f"{path} is a baseline of version {file.version}, this earnest reads {VERSION}")

@@ -44,7 +44,7 @@ def observed(path: Path) -> Observed:
     """Evidence from a file: `{"TOOL": {"read_only": true, …}}`. Raises E1025."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, dict[Hint, bool]])
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
         raise EarnestError("E1025", f"{path} holds no evidence: {error}", '{"TOOL": {"read_only": true}}') from None
 
 

@@ -105,6 +105,8 @@ def _load(path: Path) -> bytes:
 def _decoded(data: bytes, source: str) -> list[Any]:
     try:
         return [msgspec.json.decode(data)]
+    except RecursionError:
+        raise _too_deep(source) from None
     except msgspec.MsgspecError as error:
         return _lines(data, source, error)
 
@@ -115,8 +117,14 @@ def _lines(data: bytes, source: str, error: Exception) -> list[Any]:
         raise EarnestError("E1020", f"{source} is not JSON: {error}")
     try:
         return [msgspec.json.decode(line) for line in lines]
+    except RecursionError:
+        raise _too_deep(source) from None
     except msgspec.MsgspecError as second:
         raise EarnestError("E1020", f"{source} is neither JSON nor JSON Lines: {second}") from None
+
+
+def _too_deep(source: str) -> EarnestError:
+    return EarnestError("E1020", f"{source} nests too deeply to be a list of tools")
 
 
 def _servers(value: Any, name: str, source: str) -> list[Server]:

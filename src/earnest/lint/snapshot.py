@@ -90,7 +90,7 @@ def _snapshot(server: Server) -> str:
 def _differences(before: str, now: str) -> str:
     try:
         old: dict[str, Any] = msgspec.json.decode(before, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return "  the file is no snapshot"
     new: dict[str, Any] = msgspec.json.decode(now, type=dict[str, Any])
     lines = [

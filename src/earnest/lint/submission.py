@@ -30,7 +30,7 @@ def load(path: Path) -> Mapping[str, Mapping[str, Any]]:
         form = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise EarnestError("E1024", f"{path}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise EarnestError("E1024", f"{path} is not JSON: {error}") from None
     tools = form.get("tools") if isinstance(form, dict) else None
     if isinstance(tools, list):  # seen in hand-written forms

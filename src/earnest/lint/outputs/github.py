@@ -16,6 +16,13 @@ def render(findings: Sequence[Finding]) -> str:
     return "".join(_line(finding) + "\n" for finding in findings)
 
 
+def inert(text: str) -> str:
+    """Foreign text on one line that a runner reads no command in: it takes `::` at the head of a line, however indented, and
+    `##[` anywhere."""
+    shown = visible(text).replace("##[", "# #[")
+    return f"'{shown}'" if shown.lstrip().startswith("::") else shown
+
+
 def _line(finding: Finding) -> str:
     facts = {"title": f"earnest lint: {finding.audit}"}
     if finding.place is not None:

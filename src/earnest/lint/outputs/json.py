@@ -23,4 +23,10 @@ class _Row(msgspec.Struct, frozen=True):
 def render(findings: Sequence[Finding]) -> str:
     """A JSON list; an empty one for nothing."""
     rows = [_Row(f.audit, f.server, f.tool, f.hint, f.severity, f.confidence, f.message, f.fix) for f in findings]
-    return msgspec.json.format(msgspec.json.encode(rows), indent=1).decode() + "\n"
+    return lines(rows)
+
+
+def lines(value: object) -> str:
+    """JSON for people and logs: a runner takes `##[` for a command wherever it stands, so it is written otherwise, meaning the
+    same."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode().replace("##[", r"#\u0023[") + "\n"

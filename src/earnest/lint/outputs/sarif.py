@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from earnest import __version__
+from earnest.core.visible import visible
 from earnest.lint.model import Finding
+from earnest.lint.outputs.json import lines
 from earnest.lint.registry import AUDITS
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -38,11 +38,11 @@ def render(findings: Sequence[Finding]) -> str:
         "results": [_result(finding, index[finding.audit]) for finding in findings],
     }
     body = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n"
+    return lines(body)
 
 
 def _result(finding: Finding, rule: int) -> dict[str, Any]:
-    name = finding.server if finding.tool is None else f"{finding.server}/{finding.tool}"
+    name = visible(finding.server if finding.tool is None else f"{finding.server}/{finding.tool}")
     location: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": name, "kind": "function" if finding.tool else "module"}]
     }
@@ -52,16 +52,21 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
             physical["region"] = {"startLine": finding.place.line}
         location["physicalLocation"] = physical
     mark = "\0".join((finding.audit, finding.server, finding.tool or "", finding.hint or ""))
-    text = f"{name} {finding.message}" + (f". Fix: {finding.fix}" if finding.fix else "")
+    text = f"{name} {visible(finding.message)}" + (f". Fix: {visible(finding.fix)}" if finding.fix else "")
     return {
         "ruleId": finding.audit,
         "ruleIndex": rule,
         "level": finding.severity,
-        "message": {"text": text},
+        "message": {"text": _plain(text)},
         "locations": [location],
         "partialFingerprints": {"earnestLint/v1": hashlib.sha256(mark.encode()).hexdigest()[:32]},
         "properties": {"confidence": finding.confidence, "hint": finding.hint},
     }
+
+
+def _plain(text: str) -> str:
+    """A message without links: `[text](target)` is one in a plain message too (SARIF 2.1.0, 3.11.6), here a server's."""
+    return text.replace("](", "] (")
 
 
 def _uri(path: str) -> str:
