@@ -23,7 +23,7 @@ if __name__ == "__main__":  # started as a file, in isolation: nobody else says 
     sys.path.append(os.path.abspath(__file__).removesuffix("/earnest/sandbox/launch/confined.py"))
 
 from earnest.sandbox.internet.hosts import Hosts
-from earnest.sandbox.launch import family, kernel, landlock, limits, ward
+from earnest.sandbox.launch import family, kernel, landlock, limits, sockets, ward
 from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.first import find
 from earnest.sandbox.launch.keeper import FAILED, FORWARDED, Inner, Keeper, give_up, line_to_box
@@ -178,10 +178,11 @@ class _Guard:
         inlet = self._internet()
         named = Hosts(self._plan["hosts"] if self._plan["reach"] == "hosts" else ())
         here = frozenset(port for host in named.all if host.is_here for port in host.ports)
-        folders = ward.Folders(self._plan["writable"], self._plan["counted"])
-        own = ward.Ward(self._report, folders, os.getpid(), inlet, self._meant, here, landlock.version())
+        folders = sockets.Folders(self._plan["writable"], self._plan["counted"])
+        own = ward.Ward(self._report, folders, os.getpid(), landlock.version())
+        lines = sockets.Sockets(self._report, folders, inlet, self._meant, here)
         handlers = locks(self._report, [each["target"] for each in self._plan["folders"] if each["access"] == "read"])
-        handlers |= own.handlers(handlers["fcntl"]) | starts(self._report)
+        handlers |= own.handlers(handlers["fcntl"]) | lines.handlers() | starts(self._report)
         handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(family.below(os.getpid())))
         self._listener = Listener(kernel.descriptor_of(self._child, struct.unpack("=i", told)[0]), self._report, handlers)
         self._listener.aside(handlers["connect"])

@@ -84,6 +84,12 @@ class Call(NamedTuple):
         return kernel.descriptor_of(leader, number & 0x7FFFFFFF)
 
 
+def signed(value: int) -> int:
+    """An argument that is an int of C."""
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
 Answer = int | None
 """An errno to fail with, 0 for success, None to let the call go on."""
 Handler = Callable[[Call], Answer]

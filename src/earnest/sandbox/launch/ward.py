@@ -1,30 +1,25 @@
 """What the listener of a box without namespaces does itself: whatever Landlock does not hold.
 
-Connections: each is made here, on a copy of the process's socket, to where the box's own internet answers or to a port that
-the box itself listens on; so nothing it writes into memory meanwhile changes where it leads. Signals: by process numbers,
-which are in registers. Modes and times of files: on what was found to lie in the box's folders. Where Landlock holds a
-call (opening, making, removing), it is let go on, and reported if it will fail.
+Signals: by process numbers, which are in registers. Modes and times of files: on what was found to lie in the box's folders.
+Connections: in `sockets.py`. Where Landlock holds a call (opening, making, removing), it is let go on, and reported if it will
+fail.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import errno
 import os
-import socket
 import struct
-import threading
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from earnest.sandbox.launch import family, kernel
 from earnest.sandbox.launch import filter as rules
-from earnest.sandbox.launch.layers import DEVICES, within
-from earnest.sandbox.launch.listener import Answer, Call, Handler, address_of, connect_to_own
+from earnest.sandbox.launch.layers import DEVICES
+from earnest.sandbox.launch.listener import Answer, Call, Handler, signed
 from earnest.sandbox.launch.report import Report
+from earnest.sandbox.launch.sockets import Folders
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _AT_CWD: Final = -100
 _TERMINALS: Final = ("/dev/pts/", "/dev/ptmx", *(f"/dev/{name}" for name in DEVICES))
@@ -89,36 +84,15 @@ def _sockets(tell: int) -> rules.Block:
     ]  # fmt: skip
 
 
-class Folders(NamedTuple):
-    """Folders that a box may write to, and those of them that are its alone."""
-
-    writable: list[str]
-    own: list[str]
-
-
 class Ward:
-    """Handlers of one box. `root` is the process all of it descends from; `meant` is told where a connection that comes in from
-    our own port was meant to go. `here`: ports of this machine that the plan names."""
+    """Handlers of one box for files and processes. `root` is the process all of it descends from, `landlock` the version of it
+    that there is."""
 
-    def __init__(
-        self,
-        report: Report,
-        folders: Folders,
-        root: int,
-        inlet: tuple[str, int] | None,
-        meant: Callable[[int, str, int], None],
-        here: frozenset[int],
-        landlock: int,
-    ) -> None:
+    def __init__(self, report: Report, folders: Folders, root: int, landlock: int) -> None:
         self._report = report
         self._folders = folders
         self._root = root
-        self._inlet = inlet
-        self._meant = meant
-        self._here = here
         self._landlock = landlock
-        self._ports: set[int] = set()
-        self._lock = threading.Lock()
 
     def handlers(self, lock: Handler) -> dict[str, Handler]:
         """By name of system call. `lock` answers the commands of fcntl that take one."""
@@ -133,20 +107,13 @@ class Ward:
             found.pop("truncate")
         found |= {name: self._mode for name in _MODES}
         found |= {"fchmod": self._mode_of_open, "utimensat": self._times}
-        found |= {"connect": self._connect, "bind": self._bind, "listen": self._listen, "prlimit64": self._signal}
+        found |= {"fcntl": fcntl, "prlimit64": self._signal}
         found |= {name: self._signal for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")}
-        found |= {"socket": self._socket, "fcntl": fcntl}
         found |= {name: (lambda call: errno.EOPNOTSUPP) for name in _NEVER if "xattr" in name}
         found |= {name: self._chown for name in ("chown", "lchown", "fchown", "fchownat")}
         return found
 
     # files
-
-    def is_writable(self, path: str) -> bool:
-        return any(within(path, folder) for folder in self._folders.writable)
-
-    def is_own(self, path: str) -> bool:
-        return any(within(path, folder) for folder in self._folders.own)
 
     def _refused(self, subject: str, call: Call, answer: int = errno.EACCES) -> int:
         self._report.say("refused", subject, detail=f"{call.name} by process {call.thread}")
@@ -154,18 +121,18 @@ class Ward:
 
     def _changes(self, call: Call) -> Answer:
         place, folder = _PATHS[call.name]
-        path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
+        path = call.path(call.args[place], signed(call.args[folder]) if folder >= 0 else _AT_CWD)
         if _sets_id(call):
             return self._refused(path, call, errno.EPERM)
-        if not self.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith(_TERMINALS):
+        if not self._folders.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith(_TERMINALS):
             self._refused(path, call)
         return None  # Landlock holds it
 
     def _held(self, call: Call, place: int, folder: int, follow: bool = True) -> int:
         """A descriptor of a file in the box's folders that a path names; raises PermissionError for any other."""
-        path = call.path(call.args[place], _signed(call.args[folder]) if folder >= 0 else _AT_CWD)
+        path = call.path(call.args[place], signed(call.args[folder]) if folder >= 0 else _AT_CWD)
         held = os.open(path, os.O_PATH | (0 if follow else os.O_NOFOLLOW))
-        if not self.is_writable(os.readlink(f"/proc/self/fd/{held}")):
+        if not self._folders.is_writable(os.readlink(f"/proc/self/fd/{held}")):
             os.close(held)
             self._refused(path, call)
             raise PermissionError(errno.EPERM, path)
@@ -185,7 +152,7 @@ class Ward:
     def _own_descriptor(self, call: Call) -> int:
         copy = call.descriptor(call.args[0])
         path = os.readlink(f"/proc/self/fd/{copy}")
-        if not self.is_writable(path.removesuffix(" (deleted)")):
+        if not self._folders.is_writable(path.removesuffix(" (deleted)")):
             os.close(copy)
             self._refused(path, call)
             raise PermissionError(errno.EPERM, path)
@@ -232,7 +199,7 @@ class Ward:
     # processes
 
     def _signal(self, call: Call) -> Answer:
-        target = _signed(call.args[0])
+        target = signed(call.args[0])
         members = family.below(self._root)
         if target == 0:
             return None
@@ -244,104 +211,6 @@ class Ward:
             return None
         self._report.say("refused", call.name, detail=f"process {target}, outside the box")
         return errno.EPERM
-
-    # connections
-
-    def _socket(self, call: Call) -> Answer:
-        domain, kind = call.args[0] & 0xFFFFFFFF, call.args[1] & 0xF
-        if domain in (socket.AF_INET, socket.AF_INET6) and kind == socket.SOCK_DGRAM:
-            return errno.EAFNOSUPPORT  # not reported: every look-up of a name tries one
-        self._report.say("refused", call.name, detail=f"family {domain}, type {kind}")
-        return errno.EPERM
-
-    def _connect(self, call: Call) -> Answer:
-        raw = call.memory(call.args[1], min(call.args[2], 128))
-        copy = socket.socket(fileno=call.descriptor(call.args[0]))
-        with copy:
-            if copy.family == socket.AF_UNIX:
-                host, _ = address_of(raw)
-                if host.startswith("@"):
-                    return self._refused(host, call)
-                return connect_to_own(call, raw, self._report, self.is_own)
-            if copy.family not in (socket.AF_INET, socket.AF_INET6):
-                return _connected(copy, raw)
-            host, port = address_of(raw)
-            if not host:
-                return _connected(copy, raw)  # of no family: lets go of a connection
-            if host.startswith("127.") or host in ("::1", "0.0.0.0", "::"):
-                if port in self._ports:
-                    self._report.say("connect", host, port=port, detail="inside the box")
-                    return _connected(copy, raw)
-                if port != 53 and port not in self._here:
-                    self._report.say("refused", host, port=port, detail="a port of this machine")
-                    return errno.ECONNREFUSED
-            if self._inlet is None:
-                self._report.say("refused", host, port=port, detail="no network")
-                return errno.ENETUNREACH
-            return self._led(copy, host, port)
-
-    def _led(self, copy: socket.socket, host: str, port: int) -> Answer:
-        """Connect to our own inlet instead, which learns from the port it comes from where it was meant to go."""
-        assert self._inlet is not None
-        if copy.family == socket.AF_INET6:
-            with contextlib.suppress(OSError):
-                copy.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        raw = _loopback(copy.family, self._inlet[1])
-        with self._lock:
-            answer = _connected(copy, raw)
-            if answer in (0, errno.EINPROGRESS):
-                self._meant(copy.getsockname()[1], host, port)
-        return answer
-
-    def _bind(self, call: Call) -> Answer:
-        raw = call.memory(call.args[1], min(call.args[2], 128))
-        copy = socket.socket(fileno=call.descriptor(call.args[0]))
-        with copy:
-            if copy.family in (socket.AF_INET, socket.AF_INET6):
-                host, port = address_of(raw)
-                if host in ("0.0.0.0", "::"):
-                    # Every address, from inside a box, is its own; of this machine's that leaves the loopback.
-                    host, raw = "127.0.0.1", _loopback(copy.family, port)
-                if not (host.startswith("127.") or host == "::1"):
-                    self._report.say("refused", host, port=port, detail="listens beyond the loopback")
-                    return errno.EACCES
-                answer = _called(_libc.bind, copy, raw)
-                if answer == 0:
-                    self._ports.add(copy.getsockname()[1])
-                return answer
-            if copy.family == socket.AF_UNIX:
-                return self._bind_unix(call, raw)
-            return _called(_libc.bind, copy, raw)
-
-    def _bind_unix(self, call: Call, raw: bytes) -> Answer:
-        name, _ = address_of(raw)
-        if not name or name.startswith("@"):
-            return self._refused(name or "socket without a name", call)
-        path = call.absolute(name)
-        if not self.is_writable(os.path.realpath(os.path.dirname(path))):
-            return self._refused(path, call)
-        self._report.say("socket", path, detail="bound")
-        return None  # Landlock holds where it is made, and the socket has the name that the process gave it
-
-    def _listen(self, call: Call) -> Answer:
-        copy = socket.socket(fileno=call.descriptor(call.args[0]))
-        with copy:
-            if copy.family in (socket.AF_INET, socket.AF_INET6) and copy.getsockname()[1] not in self._ports:
-                self._report.say("refused", "listen", detail="a port on every address")
-                return errno.EACCES
-            try:
-                copy.listen(_signed(call.args[1]))
-            except OSError as error:
-                return error.errno
-            return 0
-
-
-def _loopback(family: int, port: int) -> bytes:
-    """A socket address of the IPv4 loopback, for a socket of either family."""
-    if family == socket.AF_INET6:
-        mapped = socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
-        return struct.pack("=H", socket.AF_INET6) + port.to_bytes(2, "big") + bytes(4) + mapped + bytes(4)
-    return struct.pack("=H", socket.AF_INET) + port.to_bytes(2, "big") + socket.inet_aton("127.0.0.1") + bytes(8)
 
 
 _MADE_WITH: Final = {"open": (1, 2), "openat": (2, 3), "creat": (-1, 1), "mknod": (-1, 1), "mknodat": (-1, 2)}
@@ -355,14 +224,6 @@ def _sets_id(call: Call) -> bool:
     return mode >= 0 and bool(makes) and bool(call.args[mode] & rules.SET_ID)
 
 
-def _connected(copy: socket.socket, raw: bytes) -> Answer:
-    return _called(_libc.connect, copy, raw)
-
-
-def _called(function: Callable[..., int], copy: socket.socket, raw: bytes) -> Answer:
-    return 0 if function(copy.fileno(), raw, len(raw)) == 0 else ctypes.get_errno()
-
-
 def _some_times(path: str, seconds: int, nanos: int, seconds2: int, nanos2: int) -> None:
     times = struct.pack("=4q", seconds, nanos, seconds2, nanos2)
     kernel.syscall("utimensat", _AT_CWD, os.fsencode(path), times, 0)
@@ -374,8 +235,3 @@ def _leader(thread: int) -> int:
             return next(int(line[5:]) for line in file if line.startswith("Tgid:"))
     except (OSError, StopIteration):
         return 0
-
-
-def _signed(value: int) -> int:
-    value &= 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
