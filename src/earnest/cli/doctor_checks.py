@@ -29,6 +29,7 @@ from earnest.core.errors import EarnestError
 from earnest.gateway.glance import glance
 from earnest.gateway.launch import inherited, launch_of, shown
 from earnest.gateway.loss import REMEDY
+from earnest.net.tracks import AVAILABLE
 from earnest.shim import paths
 from earnest.store import read, segments
 from earnest.store.sqlite import open_store
@@ -77,6 +78,9 @@ def programs(at: Place) -> Iterator[Found]:
     """Versions of earnest and of what servers run on."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Found("programs", "ok", f"earnest {earnest.__version__} on Python {version} ({sys.executable})")
+    if not AVAILABLE:
+        text = "earnest was installed without its compiled piece: calls over HTTP cost several times the processor time"
+        yield Found("programs", "note", text, "Install a C compiler and Python's headers, then earnest again.")
     if sys.platform == "win32":
         yield Found("programs", "problem", "this is Windows", "Run earnest inside WSL, with the servers there too.")
     path = at.env.get("PATH", "")

@@ -146,9 +146,14 @@ class Gateway:
         self.records.flush()
 
     @property
+    def under_way(self) -> int:
+        """How many calls are under way."""
+        return len(self.relays) + (len(self.layer.tracks.under_way) if self.layer is not None else 0)
+
+    @property
     def busy(self) -> bool:
         """Whether something is under way."""
-        return bool(self.relays or self.asking.held or (self.layer is not None and self.layer.busy))
+        return bool(self.under_way or self.asking.held)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a task that the gateway keeps, and whose failure is told."""
