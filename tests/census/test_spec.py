@@ -102,6 +102,20 @@ def test_the_file_that_tells_how_recordings_were_made_is_a_list_too(tmp_path):
         ("[servers.a]\nnpm = 'x@1'\nenvironment = {}", "E1900", "environment"),
         ("[servers.a]\nnpm = 'x@1'\nenv = { T = 'ghp_" + "a1" * 18 + "' }", "E1901", "credential"),
         ("[servers.a]\nnpm = 'x@1'\nargs = ['--key=AKIA" + "ABCD1234" * 2 + "']", "E1901", "credential"),
+        ("[servers.a]\nurl = 'https://x.invalid/?key=AIza" + "A1b2c" * 7 + "'", "E1901", "credential"),
+        ("[servers.a]\nurl = 'https://me:word@x.invalid/mcp'", "E1901", "password"),
+        ("[servers.a]\nurl = 'ftp://x.invalid/mcp'", "E1900", "no address"),
+        ("[servers.a]\nurl = 'https://[x/mcp'", "E1900", "no address"),
+        ("[servers.a]\nurl = 'https://x.invalid'\nheaders = { 'A B' = 'x' }", "E1900", "no header"),
+        ('[servers.a]\nurl = "https://x.invalid"\nheaders = { A = "x\\ny" }', "E1900", "no header"),
+        ("[servers.a]\nurl = 'https://x.invalid'\nenv = { A = 'x' }", "E1900", "means nothing beside `url`"),
+        ("[servers.a]\nnpm = 'x@1'\nheaders = { A = 'x' }", "E1900", "means nothing beside `npm`"),
+        ("[servers.a]\nnpm = 'x@1'\nprogram = '..'", "E1900", "not a path"),
+        ("[servers.a]\ncommand = ['']", "E1900", "empty"),
+        ("[servers.a]\ncommand = ['x']\nenv = { 'A=B' = 'x' }", "E1900", "variable"),
+        ('[servers.a]\ncommand = ["x", "a\\u0000b"]', "E1900", "null"),
+        ("[[recordings]]\npath = 'x'\ncohort = 'a/../b'", "E1900", "no name of a cohort"),
+        ("a = " + "[" * 5000 + "]" * 5000, "E1900", "no list"),
         ("[servers", "E1900", "no list"),
     ],
 )
@@ -109,6 +123,13 @@ def test_a_bad_list_is_refused_with_the_entry_named(tmp_path, text, code, words)
     with pytest.raises(EarnestError, match=words) as caught:
         load(write(tmp_path, text))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"servers": {"a": {"package": "npm:x@1", "command": "x", "install": "\'"}}}'])
+def test_a_bad_list_in_json_is_refused_too(tmp_path, text):
+    with pytest.raises(EarnestError) as caught:
+        load(write(tmp_path, text, "list.json"))
+    assert caught.value.code == "E1900"
 
 
 def test_nothing_is_taken_from_the_environment(tmp_path, monkeypatch):

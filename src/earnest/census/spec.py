@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,6 +36,16 @@ _PACKAGE: Final = {
     "pypi": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9,._-]+\])?==[0-9][A-Za-z0-9.+!-]*"),
 }
 _WITH: Final = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@/._-]*(?:\[[A-Za-z0-9,._-]+\])?(?:(?:[<>=!~]=?|@)[A-Za-z0-9.*+!<>=,~-]+)?")
+_ONLY_OF: Final = {
+    "requires": ("npm", "pypi"),
+    "program": ("npm", "pypi"),
+    "args": ("npm", "pypi", "command"),
+    "env": ("npm", "pypi", "command"),
+    "setup": ("npm", "pypi", "command"),
+    "folders": ("npm", "pypi", "command"),
+    "headers": ("url",),
+}
+"""Members of an entry that mean something for some sources alone."""
 _KINDS: Final[tuple[Source, ...]] = ("npm", "pypi", "url", "command")
 
 
@@ -129,7 +140,7 @@ def load(path: Path) -> Listing:
         raise EarnestError("E1900", f"{path} is larger than {MAX_BYTES >> 20} MiB")
     try:
         value = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise EarnestError("E1900", f"{path} is no list: {error}", "docs/census.md shows one.") from None
     listing = _of_launch(value) if _is_launch(value) else _of_file(value, path)
     if not listing.servers and not listing.recordings:
@@ -138,6 +149,8 @@ def load(path: Path) -> Listing:
         raise EarnestError("E1900", f"{path} names {len(listing.servers)} servers; more than {MAX_SERVERS} want several lists")
     for spec in listing.servers:
         _check(spec)
+    for recording in listing.recordings:
+        check_cohort(recording.cohort, recording.path)
     return msgspec.structs.replace(listing, sha256=hashlib.sha256(data).hexdigest(), name=path.stem)
 
 
@@ -153,6 +166,9 @@ def _of_file(value: object, path: Path) -> Listing:
         if len(given) != 1:
             raise EarnestError("E1900", f"[servers.{name}] needs exactly one of {', '.join(_KINDS)}")
         source = given[0]
+        idle = [member for member in _ONLY_OF if getattr(one, member) and source not in _ONLY_OF[member]]
+        if idle:
+            raise EarnestError("E1900", f"[servers.{name}] has `{idle[0]}`, which means nothing beside `{source}`")
         program, args = one.program, tuple(one.args)
         if source == "command":
             first = one.command[0]
@@ -195,7 +211,10 @@ def _of_launch(value: Any) -> Listing:
         kind, _, package = one.package.partition(":")
         if kind not in ("npm", "pypi"):
             raise EarnestError("E1900", f"the package of {name!r} is {one.package!r}, not npm:… or pypi:…")
-        words = shlex.split(one.install)
+        try:
+            words = shlex.split(one.install)
+        except ValueError as error:
+            raise EarnestError("E1900", f"`install` of {name!r} is no command line: {error}") from None
         after = words[words.index(package) + 1 :] if package in words else []
         servers.append(
             Spec(
@@ -217,11 +236,34 @@ def _program(package: str) -> str:
     return re.split(r"==|(?<=.)@", package)[0].rsplit("/", 1)[-1].partition("[")[0]
 
 
+def check_cohort(cohort: str, whose: str) -> None:
+    """Raises E1900 for a name that could not stand in the name of a file, where two could become one."""
+    if not COHORT.fullmatch(cohort):
+        told = f"{whose}: {cohort!r} is no name of a cohort: letters, digits, dot, dash, underscore"
+        raise EarnestError("E1900", told)
+
+
+def _check_url(spec: Spec) -> None:
+    try:
+        parts = urlsplit(spec.url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise EarnestError("E1900", f"{spec.name}: {spec.url!r} is no address of a server", "Write https://HOST/PATH.")
+    if parts.username is not None or parts.password is not None:
+        # An address stands in the dataset, as provenance.
+        told = f"{spec.name}: the address has a user or password in it"
+        raise EarnestError("E1901", told, "Take it out; dummy values of `headers` stay out of the dataset.")
+    for name, value in spec.headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[\t\x20-\x7e\x80-\xff]*", value):
+            raise EarnestError("E1900", f"{spec.name}: {name!r} is no header, or its value has more than one line")
+
+
 def _check(spec: Spec) -> None:
-    if not NAME.fullmatch(spec.name) or not COHORT.fullmatch(spec.cohort):
-        raise EarnestError(
-            "E1900", f"{spec.name!r} (cohort {spec.cohort!r}) is no name: letters, digits, dot, dash, underscore"
-        )
+    if not NAME.fullmatch(spec.name):
+        raise EarnestError("E1900", f"{spec.name!r} is no name: letters, digits, dot, dash, underscore")
+    check_cohort(spec.cohort, spec.name)
     rule = _PACKAGE.get(spec.source)
     if rule is not None and not rule.fullmatch(spec.package):
         example = "name@1.2.3" if spec.source == "npm" else "name==1.2.3"
@@ -229,9 +271,18 @@ def _check(spec: Spec) -> None:
     for requirement in spec.requires:
         if not _WITH.fullmatch(requirement):
             raise EarnestError("E1900", f"{spec.name}: {requirement!r} is no requirement with a name in a registry")
-    if spec.source in ("npm", "pypi") and ("/" in spec.program or not spec.program):
+    if spec.source in ("npm", "pypi") and ("/" in spec.program or spec.program in ("", ".", "..")):
         raise EarnestError("E1900", f"{spec.name}: `program` is the name of an executable of the package, not a path")
-    for where, text in (*spec.env.items(), *spec.headers.items(), *(("args", one) for one in (*spec.args, *spec.setup))):
+    if spec.source == "command" and not spec.program:
+        raise EarnestError("E1900", f"{spec.name}: the first word of `command` is empty")
+    if spec.source == "url":
+        _check_url(spec)
+    if bad := next((name for name in spec.env if not name or "=" in name), None):
+        raise EarnestError("E1900", f"{spec.name}: {bad!r} is no name of a variable")
+    words = (("args", one) for one in (spec.program, *spec.args, *spec.setup, *spec.folders))
+    for where, text in (("url", spec.url), *spec.env.items(), *spec.headers.items(), *words):
+        if "\0" in where + text:
+            raise EarnestError("E1900", f"{spec.name}: {where} has a null character in it")
         if TOKEN.search(text):
             raise EarnestError(
                 "E1901",

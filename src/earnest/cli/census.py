@@ -17,7 +17,7 @@ from earnest.census.record import Record
 from earnest.census.run import EVERY_S, Summary
 from earnest.census.run import run as carry_out
 from earnest.census.schedule import schedule
-from earnest.census.spec import Listing, Recording, load
+from earnest.census.spec import Listing, Recording, check_cohort, load
 from earnest.census.task import Settings
 from earnest.cli.census_progress import progress
 from earnest.cli.daemon import output
@@ -191,6 +191,7 @@ def _listing(word: str, cohort: str, licence: str, only: list[str] | None) -> Li
             raise EarnestError("E1019", f"{word}: there is no such file")
         if not cohort:
             raise EarnestError("E1018", f"{word} is a recording: say which cohort it belongs to", "Add --cohort NAME.")
+        check_cohort(cohort, "--cohort")
         return Listing(recordings=(Recording(path=str(path), cohort=cohort, licence=licence),), name=path.stem)
     listing = load(path)
     if not only:
