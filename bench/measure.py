@@ -1,9 +1,9 @@
 """Run the measurements of the data path and make `docs/measurements.md` of them.
 
-    python bench/measure.py [--rounds 3] [--seconds 3] [--docs-only]
+    python bench/measure.py [--rounds 3] [--seconds 3] [--without-peers] [--docs-only]
 
-Runs `relay_http.py`, `relay_stdio.py` and `decide.py` one after another, writes what they found to `bench/results/DATE.json`,
-and the page from the newest of those files. `--docs-only` only writes the page.
+Runs `relay_http.py`, `relay_stdio.py`, `decide.py`, `memory.py`, `start.py` and `peers.py` one after another, writes what they
+found to `bench/results/DATE.json`, and page and picture from the newest of those files. `--docs-only` only writes these.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import picture
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "measurements.md"
+PICTURE = HERE.parent / "docs" / "img" / "measurements.svg"
 
 HEAD = """# Measurements
 
@@ -61,7 +64,7 @@ def run(script: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
-def measured(rounds: int, seconds: float) -> dict[str, Any]:
+def measured(rounds: int, seconds: float, peers: bool) -> dict[str, Any]:
     """All of them."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "http.json"
@@ -73,6 +76,9 @@ def measured(rounds: int, seconds: float) -> dict[str, Any]:
         "stdio": run("relay_stdio.py", "--rounds", str(rounds)),
         "stdio, 10 kB": run("relay_stdio.py", "--rounds", str(rounds), "--bytes", "10000"),
         "decide": run("decide.py"),
+        "memory": run("memory.py"),
+        "start": run("start.py"),
+        **({"peers": run("peers.py")} if peers else {}),
     }
 
 
@@ -91,6 +97,7 @@ def page(found: dict[str, Any]) -> str:
             "\n**Inconclusive:** the machine was busy with other work, or its speed changed during the run. Only ratios within"
             " this run say something, and those under load say less."
         )
+    lines.append("\n![Processor time of one call by way](img/measurements.svg)")
     lines.append("\n## HTTP to HTTP\n")
     lines.append("`ratio` is to nginx in the same round: median, least to greatest.\n")
     lines.append("| result and connections | way | µs a call | ratio | p50 ms | p99 ms | |\n|---|---|---|---|---|---|---|")
@@ -121,7 +128,37 @@ def page(found: dict[str, Any]) -> str:
         one = found["decide"][name]
         times = " | ".join(f"{one[key]:.1f}" if key in one else "" for key in SHOWN)
         lines.append(f"| {name} | {times} |")
-    return "\n".join(lines) + "\n" + WHY
+    return "\n".join([*lines, *_others(found)]) + "\n" + WHY
+
+
+def _others(found: dict[str, Any]) -> list[str]:
+    """Memory, start and other gateways."""
+    lines = []
+    if memory := found.get("memory"):
+        lines.append("\n## Memory\n")
+        lines.append(f"- idle: {memory['idle'] / 1e6:.0f} MB resident, libraries included")
+        lines.append(f"- a conversation: {memory['conversation'] / 1000:.1f} kB")
+        lines.append(f"- over {memory['calls']:,} calls of one conversation: {memory['growth']:.0f} bytes a call")
+    if start := found.get("start"):
+        lines.append("\n## Start\n")
+        lines.append(
+            f"From a process's start to its answer to `initialize`: the server alone {start['direct']:.0f} ms, through"
+            f" `earnest stdio` with a daemon that runs {start['warm']:.0f} ms ({start['added']:+.0f}), with none"
+            f" {start['cold']:.0f} ms (the daemon: {start['daemon']:.0f})."
+        )
+    if peers := found.get("peers"):
+        lines.append("\n## Other gateways and bridges\n")
+        lines.append("Pinned in `bench/peers.toml`, in one run with earnest; each decides and records less, or nothing.")
+        lines.append("Over HTTP to pipes the server's own time is in every figure.\n")
+        lines.append("| from, to | way | era | µs a call, one at a time | µs a call, 8 at a time |\n|---|---|---|---|---|")
+        for name in ("HTTP to HTTP", "HTTP to pipes"):
+            for way, one in peers[name].items():
+                each = " | ".join(f"{one[count]['cpu_us']['median']:,.0f}" for count in ("1", "8"))
+                lines.append(f"| {name} | {way} | {one['era']} | {each} |")
+        lines.append("\n| pipes to pipes | µs a call, one at a time | µs a call, 16 at a time |\n|---|---|---|")
+        for way, one in peers["pipes to pipes"].items():
+            lines.append(f"| {way} | {one['depth 1']['median']:,.0f} | {one['depth 16']['median']:,.0f} |")
+    return lines
 
 
 def main() -> None:
@@ -129,14 +166,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--docs-only", action="store_true")
     given = parser.parse_args()
     if not given.docs_only:
         RESULTS.mkdir(exist_ok=True)
         out = RESULTS / f"{datetime.date.today()}.json"
-        out.write_text(json.dumps(measured(given.rounds, given.seconds), indent=1) + "\n")
-    newest = max(RESULTS.glob("*.json"))
-    PAGE.write_text(page(json.loads(newest.read_text())))
+        out.write_text(json.dumps(measured(given.rounds, given.seconds, not given.without_peers), indent=1) + "\n")
+    found = json.loads(max(RESULTS.glob("2*.json")).read_text())
+    PAGE.write_text(page(found))
+    PICTURE.write_text(picture.svg(found))
     print(PAGE)
 
 
