@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from earnest.assay import settings as assays
 from earnest.cli.main import GROUPS
 from earnest.cli.reference import all_commands, commands_page, options
 from earnest.config import packs, settings
@@ -118,7 +119,9 @@ def preset_texts() -> set[str]:
 @pytest.mark.parametrize("block", blocks("toml"), ids=place)
 def test_toml_is_read_by_the_loader_it_is_for(block: Block) -> None:
     text = block.text
-    if re.search(r"^\[(server|tools\..+)\]", text, re.MULTILINE):
+    if block.page.name == "assay.md":
+        assert assays.read(text, place(block)).tools
+    elif re.search(r"^\[(server|tools\..+)\]", text, re.MULTILINE):
         whole = text if "[server]" in text else f'[server]\npackages = ["npm:a"]\nevidence = "seen"\n{text}'
         assert packs.read("pack", str(block.page), whole.encode()).tools
     elif re.search(r"^\[\[?(rule|floor|test)|^(allow|ask|deny) +=", text, re.MULTILINE):

@@ -59,11 +59,19 @@ class AssaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load(path: str) -> AssaySettings:
     """Read a file. Raises E1955 for one that cannot be used, naming the place."""
     try:
-        with open(path, "rb") as file:
-            return msgspec.convert(tomllib.load(file), AssaySettings)
+        with open(path, encoding="utf-8") as file:
+            return read(file.read(), path)
     except OSError as error:
         raise EarnestError("E1955", f"{path}: {error.strerror or error}", "`earnest assay init` writes such a file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except UnicodeDecodeError as error:
+        raise EarnestError("E1955", f"{path}: {error}", "It is a text in UTF-8.") from None
+
+
+def read(text: str, path: str) -> AssaySettings:
+    """The same of a text that stands at a path."""
+    try:
+        return msgspec.convert(tomllib.loads(text), AssaySettings)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise EarnestError("E1955", f"{path}: {error}", "docs/assay.md shows what it may hold.") from None
 
 
