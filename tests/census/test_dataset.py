@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from census_kit import leg, made, tool
-from earnest.census.dataset import about, opened, write
+from earnest.census.dataset import about, connect, opened, write
 from earnest.census.diff import compare
 from earnest.census.figures import figures, queries, query
 from earnest.census.grade import grade
@@ -90,6 +90,46 @@ def test_a_folder_that_is_no_dataset_is_told(tmp_path):
         assert caught.value.code == "E1904"
     with pytest.raises(EarnestError, match="totals"):
         query("total")
+
+
+def spoil_version(folder):
+    path = folder / "dataset.json"
+    path.write_text(path.read_text().replace('"schema": 1', '"schema": 99'))
+
+
+def spoil_parquet(folder):
+    path = folder / "tools.parquet"
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def spoil_column(folder):
+    connection = connect()
+    connection.execute(f"CREATE TABLE t AS SELECT * EXCLUDE (definition) FROM '{folder}/tools.parquet'")
+    connection.execute(f"COPY t TO '{folder}/tools.parquet' (FORMAT parquet)")
+
+
+@pytest.mark.parametrize(
+    "spoil, words", [(spoil_version, "schema 99"), (spoil_parquet, "cannot be read"), (spoil_column, "definition")]
+)
+def test_a_dataset_that_is_broken_or_of_another_schema_is_told(tmp_path, spoil, words):
+    write([made("one", [READ])], tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(EarnestError, match=words) as caught, opened(tmp_path) as connection:
+        connection.execute("SELECT * FROM tools").fetchall()
+    assert caught.value.code == "E1904" and "census dataset" in caught.value.remedy
+
+
+def test_a_dataset_stays_whole_until_the_next_one_is(tmp_path):
+    write([made("one", [READ])], tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def breaking():
+        yield made("two", [READ])
+        raise EarnestError("E1902", "a record is broken")
+
+    with pytest.raises(EarnestError):
+        write(breaking(), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def graded(*tools):

@@ -15,6 +15,7 @@ import zipfile
 import pytest
 
 from census_kit import FAST
+from earnest.census import install as installing
 from earnest.census.install import install
 from earnest.census.record import tools_of
 from earnest.census.spec import Spec
@@ -77,6 +78,14 @@ def test_what_cannot_be_installed_or_started_is_told_in_the_installers_words(whe
     assert caught.value.code == "E1912"
     with pytest.raises(EarnestError, match=r"within 0\.01 s") as caught:
         install(Spec(name="x", source="pypi", package="probe-mcp==1.2.3", program="probe"), tmp_path / "p3", 0.01)
+    assert caught.value.code == "E1911"
+
+
+def test_a_package_that_unpacks_without_end_is_stopped(wheels, tmp_path, monkeypatch):
+    monkeypatch.setattr(installing, "MAX_INSTALLED", 100)
+    monkeypatch.setattr(installing, "_LOOK_S", 0.01)
+    with pytest.raises(EarnestError, match="are allowed") as caught:
+        install(Spec(name="x", source="pypi", package="probe-mcp==1.2.3", program="probe-mcp"), tmp_path / "p", 60.0)
     assert caught.value.code == "E1911"
 
 

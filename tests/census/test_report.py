@@ -227,6 +227,16 @@ def test_a_folder_with_other_things_is_not_emptied(site, tmp_path):
         build(site.parent / "new", tmp_path / "again", title="x")
 
 
+def test_servers_whose_names_look_alike_have_pages_of_their_own(tmp_path):
+    alike = ["Notes app", "notes-app", "notes/app"]
+    write([made(name, [tool(f"t{n}")], provenance="one dump") for n, name in enumerate(alike)], tmp_path / "data")
+    build(tmp_path / "data", tmp_path / "site", title="x")
+    pages = list((tmp_path / "site").rglob("server/*.html"))
+    assert len(pages) == 3 and all(
+        any(f'"t{n}"' in p.read_text() or f">t{n}<" in p.read_text() for p in pages) for n in range(3)
+    )
+
+
 def test_text_is_escaped_and_bounded():
     assert (
         str(shown("a\u202e<b>\r\nc\x1b")) == 'a<mark class="unseen">U+202E</mark>&lt;b&gt;\nc<mark class="unseen">U+001B</mark>'

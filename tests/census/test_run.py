@@ -14,6 +14,7 @@ import pytest
 from census_kit import FAST, Told, tool
 from earnest.census import record as keeping
 from earnest.census.record import Record, filename
+from earnest.census.recordings import recorded
 from earnest.census.run import run
 from earnest.census.schedule import Dask, Local, schedule
 from earnest.census.spec import Listing, Recording
@@ -158,6 +159,24 @@ def test_recordings_become_records_of_their_cohort(tmp_path):
     found = {one.name: one for one in keeping.records(out / "records")}
     assert summary.recordings == 3 and set(found) == {"a/b c", "d", "d (2)"}
     assert {(one.cohort, one.licence, one.source) for one in found.values()} == {("dump-2025", "MIT", "file")}
+    (tmp_path / "dump.jsonl").write_text(json.dumps({"server": "d", "tools": [tool()]}))
+    go(Listing(recordings=(recording,)), out, Local(1))
+    assert names(out) == ["d"], "what its recording no longer has is not counted"
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ('{"server": "torn", "tools": [{"na', "line 2"),
+        ('{"server": "deep", "tools": [{"name": "x", "a": ' + "[" * 200 + "]" * 200 + "}]}", "nests deeper"),
+    ],
+)
+def test_a_recording_that_cannot_be_read_whole_is_told(tmp_path, line, words):
+    path = tmp_path / "dump.jsonl"
+    path.write_text(json.dumps({"server": "a", "tools": [tool()]}) + "\n" + line)
+    with pytest.raises(EarnestError, match=words) as caught:
+        list(recorded(Recording(path=str(path), cohort="x")))
+    assert caught.value.code == "E1020"
 
 
 def test_a_cluster_loses_nothing_and_doubles_nothing_when_a_worker_is_killed(scripted_spec, tmp_path):

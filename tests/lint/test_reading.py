@@ -1,10 +1,14 @@
 """Recorded lists in all the shapes people have them in."""
 
 import json
+import os
+import threading
+from pathlib import Path
 
 import pytest
 
 from earnest.core.errors import EarnestError
+from earnest.lint import reading
 from earnest.lint.reading import read_bytes, read_path
 
 TOOL = {"name": "get_time", "description": "Get the time", "inputSchema": {"type": "object"}}
@@ -29,6 +33,25 @@ def test_a_list_is_known_by_its_shape(value):
 def test_lines_are_servers():
     lines = "\n".join(json.dumps({"server": name, "tools": [TOOL]}) for name in "ab")
     assert [server.name for server in read_bytes(lines.encode(), "x")] == ["a", "b"]
+
+
+def test_a_pipe_is_no_recording_of_a_folder_but_is_read_where_it_is_named(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([TOOL]))
+    pipe = tmp_path / "b.json"
+    os.mkfifo(pipe)
+    assert [server.name for server in read_path(tmp_path)] == ["a"]
+    writer = threading.Thread(target=lambda: pipe.write_text(json.dumps([TOOL])))
+    writer.start()
+    [server] = read_path(pipe)
+    writer.join()
+    assert server.name == "b"
+
+
+def test_what_has_no_end_is_refused(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_BYTES", 1000)
+    with pytest.raises(EarnestError, match="larger") as caught:
+        read_path(Path("/dev/zero"))
+    assert caught.value.code == "E1020"
 
 
 def test_an_empty_list_is_a_server_without_tools():

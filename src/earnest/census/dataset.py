@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 ABOUT: Final = "dataset.json"
 _ENCODER: Final = msgspec.json.Encoder()
 _MEMORY: Final = "2GB"
+_AGAIN: Final = "Make it again from the records of its run: earnest census dataset RUN --out DIR."
 
 
 class Dataset(msgspec.Struct, frozen=True):
@@ -40,7 +44,14 @@ class Dataset(msgspec.Struct, frozen=True):
 
 def write(records: Iterable[Record], out: Path, *, parquet: bool = True) -> Dataset:
     """Make a dataset of records. Raises E1915 where DuckDB is not installed, E1904 where there is no record."""
-    out.mkdir(parents=True, exist_ok=True)
+    with _making(out) as fresh:
+        made = _write(records, fresh, parquet)
+        for path in sorted(fresh.iterdir(), key=lambda one: one.name == ABOUT):  # what speaks of the others comes last
+            path.replace(out / path.name)
+    return made
+
+
+def _write(records: Iterable[Record], out: Path, parquet: bool) -> Dataset:
     cohorts: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     times: list[str] = []
@@ -76,6 +87,22 @@ def write(records: Iterable[Record], out: Path, *, parquet: bool = True) -> Data
     return about
 
 
+@contextmanager
+def _making(out: Path) -> Iterator[Path]:
+    """A folder to make a dataset in, so that the one that is there stays whole until the new one is. One at a time."""
+    out.mkdir(parents=True, exist_ok=True)
+    fresh = out / ".making"
+    holder = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        shutil.rmtree(fresh, ignore_errors=True)  # of one that was killed
+        fresh.mkdir()
+        yield fresh
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        os.close(holder)
+
+
 def about(folder: Path) -> Dataset:
     """What a dataset says of itself. Raises E1904 for a folder that is none."""
     try:
@@ -106,17 +133,24 @@ def connect() -> DuckDBPyConnection:
 def opened(folder: Path, earlier: Path | None = None) -> Iterator[DuckDBPyConnection]:
     """A connection with the views `servers`, `tools`, `findings`; with `earlier`, also `earlier_servers` and so on.
 
-    Reads Parquet, else JSON Lines. Raises E1904, E1915.
+    Reads Parquet, else JSON Lines. Raises E1904 for what cannot be read, or has other columns than `schema`; E1915.
     """
     connection = connect()
+    import duckdb
+
     try:
         for prefix, place in (("", folder), ("earlier_", earlier)):
             if place is None:
                 continue
-            about(place)
+            if (version := about(place).schema) != VERSION:
+                told = f"{place} is a dataset of schema {version}, this earnest reads {VERSION}"
+                raise EarnestError("E1904", told, _AGAIN)
             for name in TABLES:
                 _view(connection, f"{prefix}{name}", place, name)
         yield connection
+    except duckdb.Error as error:
+        told = str(error).partition("\n")[0]
+        raise EarnestError("E1904", f"the dataset cannot be read: {told}", _AGAIN) from None
     finally:
         connection.close()
 
@@ -130,6 +164,10 @@ def _view(connection: DuckDBPyConnection, view: str, folder: Path, table: str) -
     else:
         raise EarnestError("E1904", f"{folder} has neither {parquet.name} nor {lines.name}")
     connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")
+    there = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {view}").fetchall()}
+    odd = [name for name, (kind, _) in TABLES[table].items() if there.get(name) != kind]
+    if odd:
+        raise EarnestError("E1904", f"{folder}: the table {table} has no such column as {', '.join(odd)}", _AGAIN)
 
 
 def _to_parquet(out: Path) -> None:

@@ -31,6 +31,9 @@ _NPM: Final = (
 )
 _PIP: Final = ("install", "-q", "--disable-pip-version-check", "--only-binary", ":all:", "--no-input")
 _MAX_DEPTH: Final = 6
+MAX_INSTALLED: Final = 4 << 30
+"""Bytes of one prefix, on disk."""
+_LOOK_S: Final = 1.0
 _MAX_FILES: Final = 400_000
 
 
@@ -124,11 +127,7 @@ def _run(spec: Spec, command: Sequence[str], cwd: Path, timeout: float) -> None:
         errors="replace",
     )
     try:
-        said, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise EarnestError("E1911", f"{spec.package} was not installed within {timeout:g} s", exit_code=3) from None
+        said = _watched(process, spec, cwd, timeout)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -137,6 +136,23 @@ def _run(spec: Spec, command: Sequence[str], cwd: Path, timeout: float) -> None:
         lines = [line for line in said.strip().splitlines() if line.strip() and "debug-0.log" not in line]
         words = " / ".join(lines[-6:])
         raise EarnestError("E1911", f"{spec.package} could not be installed: {words[-600:]}", exit_code=3)
+
+
+def _watched(process: subprocess.Popen[str], spec: Spec, prefix: Path, timeout: float) -> str:
+    """What an installer says until it ends. A package may be a bomb that unpacks without end: its size is looked at."""
+    end = time.monotonic() + timeout
+    pause = _LOOK_S
+    while True:
+        try:
+            return process.communicate(timeout=max(0.0, min(pause, end - time.monotonic())))[0]
+        except subprocess.TimeoutExpired:
+            begun = time.monotonic()
+            if begun >= end:
+                raise EarnestError("E1911", f"{spec.package} was not installed within {timeout:g} s", exit_code=3) from None
+        if (size := size_of(prefix)) > MAX_INSTALLED:
+            told = f"{spec.package} unpacks to {size >> 20} MiB and more; {MAX_INSTALLED >> 20} MiB are allowed"
+            raise EarnestError("E1911", told, exit_code=3)
+        pause = max(_LOOK_S, 10 * (time.monotonic() - begun))
 
 
 def _bin(spec: Spec, prefix: Path) -> Path:
@@ -148,6 +164,8 @@ def _npm_facts(spec: Spec, prefix: Path) -> tuple[str, str]:
     try:
         facts = json.loads((prefix / "node_modules" / name / "package.json").read_bytes())
     except (OSError, ValueError):
+        return "", ""
+    if not isinstance(facts, dict):
         return "", ""
     licence = facts.get("license", "")
     if isinstance(licence, dict):

@@ -100,7 +100,7 @@ def tools_of(leg: Leg) -> list[bytes]:
     for page in leg.pages:
         try:
             found += [bytes(one) for one in msgspec.json.decode(page, type=_Page).tools or ()]
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             continue
     return found
 
@@ -127,7 +127,7 @@ def decoded(raw: Raw | bytes) -> dict[str, Any]:
     """A raw JSON object; empty for anything else."""
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -157,7 +157,7 @@ def load(path: Path) -> Record:
     """Read a record. Raises E1902 for a file that is none, or of another format."""
     try:
         record = msgspec.json.decode(path.read_bytes(), type=Record)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
         told = f"{path} is no record of a census: {error}"
         raise EarnestError("E1902", told, "Take it away; it will be made anew.") from None
     if record.format != FORMAT:

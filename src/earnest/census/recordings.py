@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from earnest.census.record import Leg, Record
 from earnest.census.spec import Recording
+from earnest.core.canonical import DEPTH, depth
 from earnest.core.errors import EarnestError
 from earnest.lint.reading import SUFFIXES
 
@@ -65,17 +66,19 @@ def _of_file(path: Path, recording: Recording) -> Iterator[Record]:
     if whole is not None:
         yield _record(whole, path, digest, recording)
         return
-    for line in data.splitlines():
-        one = _decoded(line)
-        if one is not None:
-            yield _record(one, path, digest, recording)
+    lines = [(number, _decoded(line)) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    found = [one for _, one in lines if one is not None]
+    if found and (bad := next((number for number, one in lines if one is None), 0)):
+        raise EarnestError("E1020", f"{path}: line {bad} holds no list of tools, as the others do")
+    for one in found:
+        yield _record(one, path, digest, recording)
 
 
 def _decoded(data: bytes) -> _File | None:
     for kind in (_File, _Result, list[Raw]):
         try:
             value: Any = msgspec.json.decode(data, type=kind)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             continue
         if isinstance(value, list):
             return _File(value) if value and all(_is_tool(one) for one in value) else None
@@ -86,12 +89,14 @@ def _decoded(data: bytes) -> _File | None:
 def _is_tool(raw: Raw) -> bool:
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return False
     return isinstance(value, Mapping) and isinstance(value.get("name"), str)
 
 
 def _record(file: _File, path: Path, digest: str, recording: Recording) -> Record:
+    if any(depth(bytes(one)) > DEPTH for one in file.tools):
+        raise EarnestError("E1020", f"{path}: a tool of {file.server or path.stem} nests deeper than {DEPTH} levels")
     name = file.server or path.stem
     info = file.serverInfo or {}
     modern = file.modern or {}

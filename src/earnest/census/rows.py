@@ -39,7 +39,7 @@ def subject(record: Record) -> Server | None:
         _tools(main),
         info=info(main),
         protocol=main.version,
-        package=_package(record),
+        package=record.package,
         instructions=_text(decoded(main.hello).get("instructions")),
         live=record.source != "file" or record.transport != "recorded" or record.package.startswith(("npm:", "pypi:")),
         earlier=_tools(second) if pair and second is not None else None,
@@ -72,10 +72,6 @@ def rows(record: Record) -> Rows:
 def _tools(leg: Leg) -> tuple[Tool, ...]:
     values = [_value(raw) for raw in tools_of(leg)]
     return tuple(tool_of(value) for value in values if isinstance(value, Mapping))
-
-
-def _package(record: Record) -> str:
-    return record.package
 
 
 def _server_row(record: Record, server: Server | None, points: Grade | None) -> dict[str, Any]:
@@ -195,7 +191,7 @@ def _finding_row(record: Record, one: Finding, claims: Mapping[str, Any]) -> dic
 def _value(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

@@ -84,14 +84,16 @@ def run(
         if not settings.work and schedule.here:
             settings = msgspec.structs.replace(settings, work=str(work))
         count = 0
+        read: set[str] = set()
         named: Counter[tuple[str, str]] = Counter()
         for recording in listing.recordings:
             for one in recorded(recording):
                 named[one.cohort, one.name] += 1
                 if (times := named[one.cohort, one.name]) > 1:  # two of one name are two servers
                     one = msgspec.structs.replace(one, name=f"{one.name} ({times})")
-                keeping.save(folder, one, sync=False)
+                read.add(keeping.save(folder, one, sync=False).name)
                 count += 1
+        _forget(folder, {recording.cohort for recording in listing.recordings}, read)
         missing = [spec for spec in listing.servers if not _done(folder, spec, retry_failed)]
         kept = len(listing.servers) - len(missing)
         tell.kept(kept)
@@ -161,6 +163,13 @@ def _result(future: Future[Record], spec: Spec) -> Record:
         provenance=spec.url or spec.package or spec.program,
         failure=Failure("worker", "E1913", f"{type(error).__name__}: {error}"[:400]),
     )
+
+
+def _forget(folder: Path, cohorts: set[str], read: set[str]) -> None:
+    """Take away the records of recordings that their cohort no longer has: they are copies, and would be counted."""
+    for path in folder.glob("*.json"):
+        if path.name not in read and path.name.partition("+")[0] in cohorts and keeping.load(path).source == "file":
+            path.unlink()
 
 
 def _done(folder: Path, spec: Spec, retry_failed: bool) -> bool:

@@ -23,6 +23,7 @@ from earnest.cli.census_progress import progress
 from earnest.cli.daemon import output
 from earnest.cli.options import Json
 from earnest.core.errors import EarnestError
+from earnest.core.visible import visible
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -233,16 +234,16 @@ def _draw(drift: Drift, every: bool) -> None:
     out.line(f"{drift.servers} servers on both sides; tools: {drift.unchanged} unchanged{', ' + changed if changed else ''}")
     for word, names in (("new servers", drift.appeared), ("gone", drift.gone), ("no answer on one side", drift.silent)):
         if names:
-            out.prose(f"{word}: {', '.join(names)}", under="  ")
+            out.prose(f"{word}: {', '.join(map(visible, names))}", under="  ")
     for kind in KINDS:
         for change in drift.changes:
             if change.kind != kind:
                 continue
             tone: Any = "bad" if kind in ("added", "loosening", "refused", "unreadable") else "dim"
             hints = f"  [{'; '.join(change.hints)}]" if change.hints else ""
-            out.line(f"{kind.ljust(11)}{change.server}/{change.tool}{hints}", tone)
+            out.line(f"{kind.ljust(11)}{visible(f'{change.server}/{change.tool}{hints}')}", tone)
             for line in change.lines if every else ():
-                out.line(f"    {line}")
+                out.line(f"    {visible(line)}")
 
 
 def _cell(value: Any) -> str:

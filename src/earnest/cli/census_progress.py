@@ -27,7 +27,8 @@ class Lines:
         """How it went."""
         self._done += 1
         if not self._quiet:
-            self._out.line(f"[{self._done}/{self._total}] {outcome(record)}", None if record.failure is None else "warn")
+            told = visible(outcome(record))  # a failure has the server's own words
+            self._out.line(f"[{self._done}/{self._total}] {told}", None if record.failure is None else "warn")
 
     def kept(self, count: int) -> None:
         """So many need not be asked."""

@@ -29,7 +29,7 @@ from earnest.lint import submission as submissions
 from earnest.lint.explain import audits, explain
 from earnest.lint.model import CONFIDENCES, SEVERITIES, Finding, Server, tool_of
 from earnest.lint.propose import Observed, observed, propose, withheld
-from earnest.lint.reading import read_bytes, read_path
+from earnest.lint.reading import read_bounded, read_bytes, read_path
 from earnest.lint.run import Selection, worst
 from earnest.lint.run import lint as examine
 from earnest.lint.sources import is_source, read_source, required
@@ -172,10 +172,10 @@ def servers_of(
     for word in targets:
         path = Path(word)
         if word == "-":
-            servers += read_bytes(sys.stdin.buffer.read(), "-")
+            servers += read_bytes(read_bounded(sys.stdin.buffer, "standard input"), "-")
         elif path.is_dir():
             servers += _folder(path)
-        elif path.is_file():
+        elif path.exists():  # a pipe too, as the shell makes of <(command)
             servers += [required(path)] if is_source(path) else read_path(path)
         elif word.endswith((".json", ".jsonl", ".snap", ".py", ".ts")) or (os.sep in word and "://" not in word):
             raise EarnestError("E1019", f"{word}: there is no such file")

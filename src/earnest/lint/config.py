@@ -42,7 +42,7 @@ def load(path: Path | None) -> LintConfig:
         config = msgspec.convert(tomllib.loads(chosen.read_text("utf-8")), LintConfig)
     except OSError as error:
         raise EarnestError("E1022", f"{chosen}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise EarnestError("E1022", f"{chosen}: {error}", "docs/lint.md shows the file.") from None
     for audit in (*config.disable, *(one.audit for one in config.ignore if one.audit != "*")):
         find(audit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -73,7 +73,7 @@ def _files(root: Path) -> list[Path]:
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in _INSTALLED]
         found += [Path(folder, name) for name in names if name.endswith(SUFFIXES)]
-    return sorted(found)
+    return sorted(path for path in found if path.is_file())  # a pipe would be waited for
 
 
 def _folder_name(folder: Path, root: Path) -> str:
@@ -93,11 +93,18 @@ def _joined(servers: Sequence[Server]) -> list[Server]:
     return list(found.values())
 
 
+def read_bounded(file: BinaryIO, name: str) -> bytes:
+    """All that is in a file or a pipe. Raises E1020 for more than `MAX_BYTES`."""
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise EarnestError("E1020", f"{name} is larger than {MAX_BYTES >> 20} MiB")
+    return data
+
+
 def _load(path: Path) -> bytes:
     try:
-        if os.path.getsize(path) > MAX_BYTES:
-            raise EarnestError("E1020", f"{path} is larger than {MAX_BYTES >> 20} MiB")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return read_bounded(file, str(path))
     except OSError as error:
         raise EarnestError("E1019", f"{path}: {error.strerror}") from None
 

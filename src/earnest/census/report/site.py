@@ -89,7 +89,7 @@ def _cohort(
     tools, notes = _by_server(tables["tools"], cohort), _by_server(tables["findings"], cohort)
     for server in servers:
         server["key"] = (server["server"], server["provenance"])
-        server["href"] = f"server/{slug(server['server'])}-{_short(server['provenance'])}.html"
+        server["href"] = f"server/{slug(server['server'])}-{_short(server['server'] + chr(0) + server['provenance'])}.html"
     links = {server["server"]: server["href"] for server in servers}
     shown_pictures = _pictures(rows, links, drifts)
     common: dict[str, Any] = {"cohort": cohort, "base": base, "total": total}
@@ -181,7 +181,7 @@ def thousands(number: int | float | None) -> str:
 
 def slug(name: str) -> str:
     """A name as a part of an address."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.").lower()[:60] or "unnamed"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "unnamed"
 
 
 def _short(text: str) -> str:
