@@ -154,9 +154,11 @@ class Guesses:
         said = str(schema.get("description") or schema.get("title") or "")
         found: list[Any] = [*self._extra(name)]
         found += self._special(name, parts, said)
+        choices = _CHOICES.findall(said)[:6]
+        found += choices if len(choices) > 1 else []
         found += [value for value in _QUOTED.findall(said) if "{" not in value and "..." not in value]
         found += self._table(parts)
-        found += _CHOICES.findall(said)[:6]
+        found += choices
         if not found and self._description:
             found += self._from_description(name)
         found += self._fallback(name)

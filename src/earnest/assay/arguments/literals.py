@@ -74,6 +74,8 @@ def mined(places: Iterable[str]) -> Literals:
         except OSError:
             continue
         for literal in of_text(text):
+            if isinstance(literal.value, str) and not any(char.isalnum() for char in literal.value):
+                continue
             found.setdefault((literal.subject, repr(literal.value)), literal)
         if len(found) > _MOST:
             break
