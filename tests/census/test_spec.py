@@ -132,6 +132,12 @@ def test_a_bad_list_in_json_is_refused_too(tmp_path, text):
     assert caught.value.code == "E1900"
 
 
+def test_a_recording_in_place_of_a_list_is_known(tmp_path):
+    with pytest.raises(EarnestError, match="is a recording") as caught:
+        load(write(tmp_path, '{"tools": []}', "tools.json"))
+    assert "--cohort" in caught.value.remedy
+
+
 def test_nothing_is_taken_from_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKEN", "of the person")
     (spec,) = load(write(tmp_path, "[servers.a]\nnpm = 'x@1'\nenv = { T = '${env:TOKEN} $TOKEN' }")).servers

@@ -86,6 +86,7 @@ def test_the_file_of_a_project_is_read_where_the_command_runs(tmp_path, monkeypa
         ('confidence = "sure"', "E1022"),
         ('[[ignore]]\naudit = "missing-hint"', "E1022"),
         ("= 1", "E1022"),
+        ("a = " + "[" * 5000, "E1022"),
         ('disable = ["no-such-audit"]', "E1018"),
     ],
 )

@@ -142,6 +142,12 @@ def load(path: Path) -> Listing:
         value = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise EarnestError("E1900", f"{path} is no list: {error}", "docs/census.md shows one.") from None
+    if isinstance(value, list) or (isinstance(value, Mapping) and value.keys() & {"tools", "result"}):
+        raise EarnestError(
+            "E1900",
+            f"{path} is a recording, no list",
+            "Say which cohort it belongs to: add --cohort NAME, or name it in a list.",
+        )
     listing = _of_launch(value) if _is_launch(value) else _of_file(value, path)
     if not listing.servers and not listing.recordings:
         raise EarnestError("E1900", f"{path} names no server and no recording", "docs/census.md shows a list.")
