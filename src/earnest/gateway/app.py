@@ -24,6 +24,7 @@ from earnest.gateway.http_front import HttpFront
 from earnest.gateway.keys import HostKeys
 from earnest.gateway.loss import hold_store, tell_loss
 from earnest.gateway.ops import operations
+from earnest.gateway.process import files
 from earnest.gateway.process.application import DaemonContext, Op
 from earnest.gateway.process.handover import StdioPeer
 from earnest.gateway.process.hook_peer import HookPeer
@@ -62,6 +63,8 @@ IDLE_S: Final = 900.0
 _HOST: Final = "host"
 """Of a connection's state: the host process behind it and its ancestors, nothing where that is not sure."""
 SIGNING_KEYS: Final = "signing-keys"
+OWN_FILES: Final = 512
+"""Open files beside the listener's connections: pipes and sockets of servers, receipts, the store."""
 """The store's note of the public keys that signed checkpoints: a JSON list of JWKs, oldest first."""
 
 
@@ -338,6 +341,7 @@ class App:
         wanted = (host or settings.host, settings.port if port is None else port)
         if self.listener is None:
             limits = self.world.settings.limits
+            self._allow_files(limits.connections)
             self.http = HttpFront(
                 self.gateway,
                 tokens=self.tokens.digests(),
@@ -376,6 +380,14 @@ class App:
         if port not in (None, 0, bound[1]) or host not in (None, self._host, bound[0]):
             raise EarnestError("E1541", f"the daemon already listens at {address}", "`earnest stop` ends it.")
         return address
+
+    def _allow_files(self, connections: int) -> None:
+        wanted = connections + OWN_FILES
+        if (allowed := files.allow(wanted)) < wanted:
+            self.ctx.log.warning(
+                "only %d files may be open here, and [limits] connections = %d needs %d: raise `ulimit -Hn`",
+                allowed, connections, wanted,
+            )  # fmt: skip
 
     async def unlisten(self) -> None:
         """Close the HTTP listener, if it is open."""
