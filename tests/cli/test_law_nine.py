@@ -28,6 +28,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("label", {"server": "books", "tool": "read", "values": {"read_only": True}}),
     ("pins-accept", {"server": "books"}),
     ("noise", {"server": "books", "pattern": "/home/[a-z]+"}),
+    ("assay-keep", {"server": "books", "support": True, "tools": []}),
     ("approve-config", {"path": "/x/earnest.toml", "sha256": "0" * 64}),
 ]
 

@@ -38,8 +38,9 @@ _CODE: Final = (
     ".exe",
     ".dll",
 )
-_KEPT_FILES: Final = (".toml", ".yaml", ".yml", ".ini", ".conf", ".cfg")
-_KEPT_WORDS: Final = re.compile(r"(?:config|settings|kubeconfig|schema|openapi|spec)", re.I)
+_SECRET: Final = re.compile(
+    r"/\.(?:ssh|gnupg|aws|azure|kube|docker|config/gcloud|netrc|pypirc|npmrc)(?:/|$)|\.(?:pem|key|p12|pfx)$"
+)
 _DATABASES: Final = (".db", ".sqlite", ".sqlite3", ".db3")
 _INHERITED: Final = frozenset({"PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NODE_PATH", "JAVA_HOME"})
 _NEEDED: Final = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
@@ -204,8 +205,8 @@ def _stand_in(path: str, name: str, fixture: Fixture, roots: list[str]) -> str:
     """What of the fixture takes the place of a path."""
     base = os.path.basename(path)
     ending = os.path.splitext(base)[1].lower()
-    if os.path.isfile(path) and (ending in _KEPT_FILES or _KEPT_WORDS.search(name)):
-        roots.append(path)  # a server's settings are part of it
+    if os.path.isfile(path) and ending not in _DATABASES and not _SECRET.search(path):
+        roots.append(path)  # a server's settings, most often; what is changed in it is changed inside alone
         return path
     if ending in _DATABASES:
         return fixture.database
