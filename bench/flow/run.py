@@ -89,7 +89,8 @@ class Session:
         """Runs it; whether the attack reached its goal."""
         places = self.suite.reached(self.user.ID) if attack is not None else ()
         injected = {place: attackers.text(attack.GOAL, self.setting.mode) for place in places}
-        before, self.world = self.suite.world(self.user, injected), self.suite.world(self.user, injected)
+        before = self.suite.world(self.user, injected)
+        self.world = before.model_copy(deep=True)
         self.runtime = self.suite.runtime()
         if self.setting.words:
             self.guard.user(self.prompt or self.user.PROMPT)
@@ -172,8 +173,7 @@ def measure(setting: Setting, wanted: str | None = None) -> dict[str, Any]:
                 if not suite.reached(user_id):
                     row["unreached"] += 1
                     continue
-                world = suite.world(user, {})
-                if not attackers.calls(suite.name, attack, world, world):
+                if suite.speaks_only(attack):
                     row["text_only"] += 1
                     continue
                 session = Session(suite, user, fresh(), known, setting)
@@ -205,8 +205,7 @@ def paraphrased(mode: str) -> dict[str, Any]:
             row["asks"] += session.asks
             row["asking"] += [prompt] if session.asks else []
             for attack in suite.attacks.values():
-                world = suite.world(user, {})
-                if not suite.reached(user_id) or not attackers.calls(suite.name, attack, world, world):
+                if not suite.reached(user_id) or suite.speaks_only(attack):
                     continue
                 session = Session(suite, user, guard.program(), known, setting)
                 session.prompt = prompt
@@ -295,8 +294,9 @@ def main() -> None:
     if chosen.paraphrases:
         with get_context("spawn").Pool(chosen.jobs) as pool:
             rows = pool.map(paraphrased, attackers.MODES, chunksize=1)
-        (chosen.out / "paraphrases.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-        (chosen.out / "paraphrases.md").write_text("# AgentDojo's tasks in other words\n\n" + other_words(rows))
+        (chosen.out / "words").mkdir(parents=True, exist_ok=True)
+        (chosen.out / "words" / "paraphrases.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+        (chosen.out / "words" / "paraphrases.md").write_text("# AgentDojo's tasks in other words\n\n" + other_words(rows))
         print(other_words(rows), *(f"asked: {prompt}" for prompt in rows[0]["asking"]), sep="\n")
         return
     with get_context("spawn").Pool(chosen.jobs) as pool:

@@ -11,6 +11,7 @@ import copy
 import json
 from typing import Any
 
+import attackers
 import yaml
 from agentdojo.functions_runtime import FunctionsRuntime
 from agentdojo.task_suite.load_suites import get_suites
@@ -41,6 +42,7 @@ class Suite:
         self._shipped = yaml.load(text.format(**suite.get_injection_vector_defaults()), yaml.CSafeLoader)
         self._marked = yaml.load(text.format(**{place: _mark(place) for place in self._places}), yaml.CSafeLoader)
         self._reached: dict[str, tuple[str, ...]] = {}
+        self._speaks: dict[str, bool] = {}
 
     def world(self, user: Any, injections: dict[str, str]) -> Any:
         """A fresh environment for a user's task, with texts at these places."""
@@ -63,6 +65,13 @@ class Suite:
                 found += [place for place in self._places if _mark(place) in shown and place not in found]
             self._reached[user_id] = tuple(found)
         return self._reached[user_id]
+
+    def speaks_only(self, attack: Any) -> bool:
+        """Whether an attacker's goal takes no call at all."""
+        if attack.ID not in self._speaks:
+            world = self.world(next(iter(self.users.values())), {})
+            self._speaks[attack.ID] = not attackers.calls(self.name, attack, world, world)
+        return self._speaks[attack.ID]
 
     def attacked(self, task: Any, before: Any, after: Any, calls: list[Any], output: str) -> bool:
         """Whether the benchmark's own check says that a task's goal was reached."""
