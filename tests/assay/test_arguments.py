@@ -243,3 +243,11 @@ def test_values_a_source_compares_with_are_found_in_both_languages() -> None:
     }
     found = of_text('if (args.word === "xyzzy") {}\nswitch (x) { case "purge": }\nif (p.endsWith(".bak")) {}')
     assert {one.value for one in found} >= {"xyzzy", "purge", ".bak"}
+
+
+def test_what_a_complaint_offers_is_tried_next() -> None:
+    planner = Planner(FIXTURE, Literals(), {})
+    under = tool("read_range", path=TEXT, sheet=TEXT)
+    planner.complained("read_range", "Sheet 'x' not found. Available sheets: 'Tab 9'.")
+    planner.complained("read_range", "Path '/x' must point to an Excel file (.xlsx, .xlsm).")
+    assert planner.candidates(under, Harvest())[0] == {"path": "/home/ada/workspace/book.xlsx", "sheet": "Tab 9"}

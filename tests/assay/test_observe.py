@@ -261,4 +261,4 @@ def test_workbooks_are_compared_by_cells() -> None:
         return buffer.getvalue()
 
     found = difference(one, without('<c r="C2"><v>10</v></c>'))
-    assert found.gone == (("xl/worksheets/sheet1.xml", "C2=10"),) and not found.new
+    assert found.gone == (("xl/worksheets/sheet1.xml", "10"),) and not found.new

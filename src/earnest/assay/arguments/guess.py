@@ -128,6 +128,10 @@ _QUOTED: Final = re.compile(
 _CHOICES: Final = re.compile(r"[\"'`]([A-Za-z][\w-]{0,30})[\"'`](?=\s*(?:,|\||or\b|and\b|\)|-|:|/|$))")
 
 
+_OFFERED: Final = re.compile(r"\b(?:available|one of|such as|valid|allowed|expected|choose from|options|like)\b", re.I)
+_IN_QUOTES: Final = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
+
+
 class Guesses:
     """Guesses for one tool. `extra` are further values by parameter: harvested ones, mined ones, a person's own."""
 
@@ -139,9 +143,13 @@ class Guesses:
         extra: Callable[[str], Sequence[Any]],
         fallback: Callable[[str], Sequence[Any]] = lambda name: (),
         siblings: Sequence[str] = (),
+        complaints: Sequence[str] = (),
     ) -> None:
-        """`fallback` values come after the guesses. `siblings`: all parameters of the tool."""
+        """`complaints`: what earlier calls were answered that failed; they often name what would do. `fallback` values come
+        after
+        the guesses. `siblings`: all parameters of the tool."""
         beside = {word for name in siblings for word in words(name)}
+        self._complaints = complaints
         self._named = bool(beside & {"repo", "repository"})
         """Whether a parameter says which repository; if none does, the path does."""
         self._in_repository = self._named or "git" in words(tool)
@@ -152,7 +160,7 @@ class Guesses:
     def __call__(self, name: str, schema: Mapping[str, Any]) -> Sequence[Any]:
         parts = words(name)
         said = str(schema.get("description") or schema.get("title") or "")
-        found: list[Any] = [*self._extra(name)]
+        found: list[Any] = [*self._complained(parts), *self._extra(name)]
         found += self._special(name, parts, said)
         choices = _CHOICES.findall(said)[:6]
         found += choices if len(choices) > 1 else []
@@ -163,6 +171,15 @@ class Guesses:
             found += self._from_description(name)
         found += self._fallback(name)
         return found
+
+    def _complained(self, parts: Sequence[str]) -> list[str]:
+        """Values that a complaint about this parameter offers: `Available sheets: 'Sheet1'`, `use one of "a", "b"`."""
+        found: list[str] = []
+        for text in self._complaints:
+            offered = _OFFERED.search(text)
+            if offered is not None and set(parts) & set(words(text[: offered.end()])):
+                found += [value for value in _IN_QUOTES.findall(text[offered.end() :]) if value not in found]
+        return found[:4]
 
     def _table(self, parts: Sequence[str]) -> list[Any]:
         found: list[Any] = []
@@ -236,7 +253,7 @@ class Guesses:
 
     def _paths(self, own: set[str], text: str, said: str) -> list[str]:
         fixture, verbs = self._fixture, self._verbs
-        context = f"{text} {self._description.lower()} {self._tool.lower()}"
+        context = f"{text} {self._description.lower()} {self._tool.lower()} {' '.join(self._complaints).lower()}"
         if "git" in verbs and own & _FOLDER | own & {"path"} and "file" not in own:
             return [fixture.repository, "alpha.txt"]
         extension, existing = "txt", "notes.txt"

@@ -53,6 +53,13 @@ class Planner:
         """`own`: a person's arguments, by tool."""
         self._fixture, self._literals, self._own, self._seed = fixture, literals, own, seed
         self._documents: dict[str, Document] = {}
+        self._complaints: dict[str, list[str]] = {}
+
+    def complained(self, tool: str, text: str) -> None:
+        """A call of a tool failed with these words."""
+        kept = self._complaints.setdefault(tool, [])
+        if text[:400] not in kept and len(kept) < 12:
+            kept.append(text[:400])
 
     def given(self, value: str) -> bool:
         """Whether the fixture has it."""
@@ -81,7 +88,9 @@ class Planner:
             return [*self._literals.of(name), *harvest.offers(tool.name, name, 3)]
 
         siblings = tuple(self.document(tool).followed(tool.schema)[0].get("properties") or ())
-        guesses = Guesses(tool.name, tool.description, self._fixture, extra, fallback, siblings)
+        guesses = Guesses(
+            tool.name, tool.description, self._fixture, extra, fallback, siblings, self._complaints.get(tool.name, ())
+        )
         made = Candidates(self.document(tool), guesses, self._seed).make(most)
         found = [*given]
         # What another tool was given to make something, this one may need to change or undo it.

@@ -248,12 +248,12 @@ def _member(name: str, data: bytes, names: list[str], shared: list[str]) -> Iter
     if "[Content_Types].xml" not in names:
         yield name, _summary(data)
     elif name.startswith("xl/worksheets/") and name.endswith(".xml"):
-        for cell, attributes, inside in _CELL.findall(data.decode()):
+        for _, attributes, inside in _CELL.findall(data.decode()):
             text = _TAGS.sub("", inside)
             if 't="s"' in attributes and text.isdigit() and int(text) < len(shared):
                 text = shared[int(text)]
             if text:
-                yield name, f"{cell}={text}"
+                yield name, text  # where it stands changes when rows are put in above it
     elif name.endswith(".xml") and name.startswith(("word/document", "ppt/slides/slide")):
         texts = (_TAGS.sub("", part).strip() for part in re.split(r"</w:p>|</a:p>", data.decode()))
         yield from ((name, text) for text in texts if text)

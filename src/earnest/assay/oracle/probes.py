@@ -94,7 +94,10 @@ def differing(before: dict[str, str], after: dict[str, str], tool: str) -> list[
 def _lost(old: str, new: str) -> bool | None:
     """Whether something is missing from an answer. Counts change without a loss, so only words longer than numbers count."""
     before, after = set(_pieces(old)), set(_pieces(new))
-    return bool(before - after) or (False if after - before else None)
+    if before - after:
+        # Where something else stands in its place it may only be called otherwise now.
+        return None if after - before else True
+    return False if after - before else None
 
 
 def _pieces(text: str) -> list[str]:

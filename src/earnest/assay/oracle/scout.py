@@ -190,6 +190,8 @@ class Scout:
         call = await self._session.step(step)
         self._spent[step.tool] = self._spent.get(step.tool, 0.0) + call.answer.seconds
         self._calls.append(call)
+        if call.answer.outcome in ("error", "dressed"):
+            self._planner.complained(step.tool, call.answer.text)
         self._harvest.add(Made(call.step, call.answer, bool(call.hard)))
         return call
 
