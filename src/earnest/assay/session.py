@@ -28,6 +28,7 @@ from earnest.upstream.stdio import StdioLink
 SETTLE_S: Final = 0.012
 _RESTS: Final = 6
 _WORDS: Final = 20
+_RESOURCES: Final = 3
 
 Reset = Callable[[], None]
 """Puts back what lies outside a box before each session, where a tier needs that."""
@@ -53,6 +54,8 @@ class Session:
         self.bench = bench
         self.noise = noise
         self.answers: list[Answer] = []
+        self.resourceful = False
+        """Whether its resources, asked twice, say the same, so that they can be probes."""
         self._words: deque[str] = deque(maxlen=_WORDS)
         self._box: Box
         self._link: StdioLink
@@ -120,6 +123,21 @@ class Session:
         except msgspec.MsgspecError:
             return {}
         return value if isinstance(value, dict) else {}
+
+    async def resources(self) -> str:
+        """What its resources are and the first few say, as one text; empty where it has none."""
+        if b'"resources"' not in self._link.hello.capabilities:
+            return ""
+        try:
+            found = [raw async for raw in pages(self._link, "resources/list", self.bench.timeout)]
+            parts = [raw.decode("utf-8", "replace") for raw in found]
+            for raw in found[-_RESOURCES:]:
+                uri = msgspec.json.decode(raw).get("uri")
+                reply = await self._link.ask("resources/read", msgspec.json.encode({"uri": uri}), self.bench.timeout)
+                parts.append((reply.result or reply.error)[:50_000].decode("utf-8", "replace"))
+        except (EarnestError, msgspec.MsgspecError, AttributeError):
+            return ""
+        return "\n".join(parts)
 
     # calls
 

@@ -39,6 +39,8 @@ class Script(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
     patience: float
     probes: tuple[Step, ...] = ()
+    asked: bool = False
+    """Whether readers and resources are asked before and after, `probes` of them by name."""
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -71,10 +73,11 @@ async def run(bench: Bench, script: Script, noise: Noise) -> Ran:
 
 
 async def _run(session: Session, script: Script) -> Ran:
-    kept = await probing.stable(session, script.probes) if script.probes else []
+    asked = bool(script.probes) or script.asked
+    kept = await probing.stable(session, script.probes) if asked else []
     for step in script.prologue:
         await session.step(step)
-    if kept or script.prologue:
+    if asked or script.prologue:
         await session.seen()
     prologue_answers = list(session.answers)
     before = await _known(session, kept, script.tool)
@@ -86,7 +89,7 @@ async def _run(session: Session, script: Script) -> Ran:
             break
         session.answers[:] = prologue_answers
         call = await (session.together(turn.step) if turn.how == "pair" else session.step(turn.step))
-        if kept:
+        if asked:
             after = await _known(session, kept, script.tool)
             call = Call(call.step, call.answer, (*call.effects, *probing.differing(before, after, script.tool)))
             before = after
@@ -105,7 +108,7 @@ async def _run(session: Session, script: Script) -> Ran:
 
 async def _known(session: Session, kept: Sequence[Step], tool: str) -> dict[str, str]:
     """What the probes answer; what they change themselves is nobody's."""
-    if not kept:
+    if not kept and not session.resourceful:
         return {}
     found = await probing.ask(session, kept, tool)
     await session.seen()
@@ -115,5 +118,5 @@ async def _known(session: Session, kept: Sequence[Step], tool: str) -> dict[str,
 async def without_target(bench: Bench, script: Script, noise: Noise) -> Sequence[Effect]:
     """What the same script shows late and at exit if the target is not called."""
     patience = max(script.patience, MOST_LATE_S)
-    bare = msgspec.structs.replace(script, turns=(), probes=(), patience=patience)
+    bare = msgspec.structs.replace(script, turns=(), probes=(), asked=False, patience=patience)
     return [sight.effect for sight in (await run(bench, bare, noise)).sights]

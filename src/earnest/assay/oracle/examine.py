@@ -200,7 +200,7 @@ class Examiner:
         asked: bool = False,
     ) -> Script:
         """`patient`: late writes are waited for. `asked`: other tools are asked what they know, before and after."""
-        return Script(tool.name, prologue, turns, self._patience if patient else 0.3, self._probes if asked else ())
+        return Script(tool.name, prologue, turns, self._patience if patient else 0.3, self._probes if asked else (), asked)
 
     # runs
 

@@ -17,6 +17,8 @@ from earnest.assay.oracle.scout import NOBODY
 from earnest.assay.session import Session
 
 MOST: Final = 3
+RESOURCES: Final = "the resources"
+"""The name of the probe that is no tool: what `resources/list` and `resources/read` tell."""
 _READING: Final = frozenset(
     {
         "list",
@@ -62,10 +64,12 @@ def chosen(tools: Sequence[ToolUnder], calls: Sequence[Call]) -> list[Step]:
 
 async def stable(session: Session, steps: Sequence[Step]) -> list[Step]:
     """Those that answer the same twice, and the same after a call that failed. Asked at the front of a session."""
+    before = masked(await session.resources())
     first = [await session.quiet(step) for step in steps]
     second = [await session.quiet(step) for step in steps]
     await session.quiet(Step(NOBODY, {}))
     third = [await session.quiet(step) for step in steps]
+    session.resourceful = bool(before) and masked(await session.resources()) == before
     kept = [
         step
         for step, a, b, c in zip(steps, first, second, third, strict=True)
@@ -76,7 +80,10 @@ async def stable(session: Session, steps: Sequence[Step]) -> list[Step]:
 
 async def ask(session: Session, probes: Sequence[Step], besides: str = "") -> dict[str, str]:
     """What the probes answer now; `besides`: a tool that is not asked."""
-    return {step.tool: said(await session.quiet(step)) for step in probes if step.tool != besides}
+    found = {step.tool: said(await session.quiet(step)) for step in probes if step.tool != besides}
+    if session.resourceful:
+        found[RESOURCES] = masked(await session.resources())
+    return found
 
 
 def differing(before: dict[str, str], after: dict[str, str], tool: str) -> list[Effect]:
@@ -86,7 +93,8 @@ def differing(before: dict[str, str], after: dict[str, str], tool: str) -> list[
         new = after.get(name, old)
         if new != old:
             lost = _lost(old, new)
-            what = f"{name} answers differently after {tool}" + ("; something it told before is gone" if lost else "")
+            verb = "say" if name == RESOURCES else "answers"
+            what = f"{name} {verb} something else after {tool}" + ("; something it told before is gone" if lost else "")
             found.append(Effect("answers", "memory", name, "", what, True, lost))
     return found
 
