@@ -26,7 +26,7 @@ from earnest.census.record import Failure, Record
 from earnest.census.recordings import recorded
 from earnest.census.schedule import Schedule
 from earnest.census.spec import Listing, Spec
-from earnest.census.task import Settings
+from earnest.census.task import Settings, unasked
 from earnest.core.errors import EarnestError
 
 EVERY_S: Final = 1.0
@@ -153,16 +153,7 @@ def _result(future: Future[Record], spec: Spec) -> Record:
     if error is None:
         return future.result()
     # A worker of a cluster that died again and again under this server.
-    return Record(
-        spec=spec.digest,
-        name=spec.name,
-        cohort=spec.cohort,
-        source=spec.source,
-        package=f"{spec.source}:{spec.package}" if spec.package else "",
-        recorded=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        provenance=spec.url or spec.package or spec.program,
-        failure=Failure("worker", "E1913", f"{type(error).__name__}: {error}"[:400]),
-    )
+    return unasked(spec, Failure("worker", "E1913", f"{type(error).__name__}: {error}"[:400]))
 
 
 def _forget(folder: Path, cohorts: set[str], read: set[str]) -> None:

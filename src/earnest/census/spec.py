@@ -27,7 +27,6 @@ from earnest.lint.audits.secret_default import TOKEN
 
 Source = Literal["npm", "pypi", "url", "command", "file"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-COHORT: Final = NAME
 MAX_SERVERS: Final = 10_000
 MAX_BYTES: Final = 16 << 20
 _PACKAGE: Final = {
@@ -244,7 +243,7 @@ def _program(package: str) -> str:
 
 def check_cohort(cohort: str, whose: str) -> None:
     """Raises E1900 for a name that could not stand in the name of a file, where two could become one."""
-    if not COHORT.fullmatch(cohort):
+    if not NAME.fullmatch(cohort):
         told = f"{whose}: {cohort!r} is no name of a cohort: letters, digits, dot, dash, underscore"
         raise EarnestError("E1900", told)
 

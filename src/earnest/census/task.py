@@ -33,7 +33,6 @@ from earnest.core.scrub import Scrubber
 
 _PR_SET_PDEATHSIG: Final = 1
 _ERAS: Final[tuple[Era, ...]] = ("legacy", "modern")
-_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SPARE_S: Final = 60.0
 
 
@@ -51,22 +50,27 @@ class Settings(msgspec.Struct, frozen=True):
         return self.install_s + len(_ERAS) * (self.timeouts.leg_s + 10.0) + _SPARE_S
 
 
-def record(spec: Spec, settings: Settings) -> Record:
-    """The record of one server. Whatever goes wrong with the server is in it; raises nothing of the kind."""
-    begun = datetime.now(UTC)
-    found = Record(
+def unasked(spec: Spec, failure: Failure | None = None) -> Record:
+    """What a record says before anything is known but its spec and the time."""
+    return Record(
         spec=spec.digest,
         name=spec.name,
         cohort=spec.cohort,
         source=spec.source,
         package=f"{spec.source}:{spec.package}" if spec.package else "",
-        recorded=begun.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        recorded=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         licence=spec.licence,
         provenance=spec.url or spec.package or spec.program,
         transport="http" if spec.source == "url" else "stdio",
-        machine=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, earnest {__version__}",
+        failure=failure,
         note=spec.note,
     )
+
+
+def record(spec: Spec, settings: Settings) -> Record:
+    """The record of one server. Whatever goes wrong with the server is in it; raises nothing of the kind."""
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, earnest {__version__}"
+    found = msgspec.structs.replace(unasked(spec), machine=machine)
     if spec.source == "url":
         legs = asyncio.run(_of_url(spec, settings.timeouts))
         return msgspec.structs.replace(found, legs=legs, failure=_common_failure(legs))
@@ -183,16 +187,7 @@ def isolated(spec: Spec, settings: Settings, started: Callable[[int], None] = la
         except msgspec.MsgspecError:
             last = err.decode("utf-8", "replace").strip().splitlines()[-1:]
             why = f"the task ended with status {process.returncode}: {' '.join(last)[:400]}"
-    return Record(
-        spec=spec.digest,
-        name=spec.name,
-        cohort=spec.cohort,
-        source=spec.source,
-        package=f"{spec.source}:{spec.package}" if spec.package else "",
-        recorded=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        provenance=spec.url or spec.package or spec.program,
-        failure=Failure("worker", "E1913", why),
-    )
+    return unasked(spec, Failure("worker", "E1913", why))
 
 
 def main() -> None:
