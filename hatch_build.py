@@ -1,6 +1,9 @@
 """Compiles the one compiled piece of earnest (`src/earnest/net/_tracks.pyx`, decision record 0011) when it is installed.
 
-    python hatch_build.py        compile it in place, for who works on it (needs Cython)
+    python hatch_build.py              compile it in place, for who works on it (needs Cython)
+    python hatch_build.py --sanitize   the same with the address sanitizer, to be run as in
+        LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \\
+            python -m pytest tests/net/test_tracks.py tests/gateway/test_tracks.py
 
 Where there is no C compiler, or EARNEST_COMPILED is 0, earnest is installed without it and does the same more slowly.
 """
@@ -35,7 +38,10 @@ def _run(command: list[str]) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def compiled(root: Path) -> Path | None:
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+
+
+def compiled(root: Path, *more: str) -> Path | None:
     """The compiled piece, made beside its source. None, and said why, where it cannot be made."""
     folder = root / FOLDER
     target = folder / f"_tracks{sysconfig.get_config_var('EXT_SUFFIX')}"
@@ -45,7 +51,7 @@ def compiled(root: Path) -> Path | None:
     include = sysconfig.get_paths()["include"]
     with tempfile.TemporaryDirectory() as scratch:
         source, made = Path(scratch, "_tracks.c"), Path(scratch, "made.so")
-        build = [*compiler, *flags, *link, f"-I{include}", "-o", str(made), str(source)]
+        build = [*compiler, *flags, *more, *link, f"-I{include}", "-o", str(made), str(source)]
         try:
             _run([sys.executable, "-m", "cython", "-3", "-o", str(source), str(folder / SOURCES[0])])
             try:
@@ -77,4 +83,4 @@ class CustomBuildHook(BuildHookInterface):
 
 
 if __name__ == "__main__":
-    sys.exit(compiled(Path(__file__).parent) is None)
+    sys.exit(compiled(Path(__file__).parent, *(SANITIZE if "--sanitize" in sys.argv[1:] else ())) is None)
