@@ -61,6 +61,11 @@ class Planner:
         if text[:400] not in kept and len(kept) < 12:
             kept.append(text[:400])
 
+    def _heard(self, tool: str) -> list[str]:
+        """Complaints about calls of a tool, then those about others, which often want the same: a kind of file, a name."""
+        others = [text for name, texts in self._complaints.items() if name != tool for text in texts[:4]]
+        return [*self._complaints.get(tool, ()), *others[:20]]
+
     def given(self, value: str) -> bool:
         """Whether the fixture has it."""
         return self._fixture.has(value)
@@ -88,9 +93,7 @@ class Planner:
             return [*self._literals.of(name), *harvest.offers(tool.name, name, 3)]
 
         siblings = tuple(self.document(tool).followed(tool.schema)[0].get("properties") or ())
-        guesses = Guesses(
-            tool.name, tool.description, self._fixture, extra, fallback, siblings, self._complaints.get(tool.name, ())
-        )
+        guesses = Guesses(tool.name, tool.description, self._fixture, extra, fallback, siblings, self._heard(tool.name))
         made = Candidates(self.document(tool), guesses, self._seed).make(most)
         found = [*given]
         # What another tool was given to make something, this one may need to change or undo it.
