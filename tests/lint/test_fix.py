@@ -124,6 +124,27 @@ def test_a_patch_changes_annotations_and_nothing_else(tmp_path):
     assert [p for p in propose(Server("s", tuple(tools_in(change.after, str(path)))), {}) if p.tool != "left_alone"] == []
 
 
+@pytest.mark.parametrize("odd", [lambda text: text.replace("\n", "\r\n"), lambda text: text + "# a\x0cb\u2028c\n"])
+def test_the_ends_of_lines_stay_and_git_applies(tmp_path, odd):
+    path = tmp_path / "server.py"
+    path.write_bytes(odd(SOURCE).encode())
+    given = Server("s", tuple(tools_in(odd(SOURCE), str(path))))
+    [change] = fix.changes(given, propose(given, {}))[0]
+    assert change.before.encode() == path.read_bytes() and change.after.count("\r") in (0, change.after.count("\n"))
+    patch = fix.Change("server.py", change.before, change.after).patch().encode()
+    subprocess.run(["git", "apply", "--unsafe-paths", "-"], cwd=tmp_path, input=patch, check=True)
+    assert path.read_bytes() == change.after.encode()
+
+
+@pytest.mark.parametrize("text", ["x = " + "{1: " * 150 + "1" + "}" * 150, "# \udce9"])
+def test_a_file_that_cannot_be_rewritten_is_left_to_json(tmp_path, text):
+    path = tmp_path / "server.py"
+    path.write_bytes(f"{SOURCE}\n{text}\n".encode("utf-8", "surrogateescape"))
+    given = Server("s", tuple(tools_in(SOURCE, str(path))))
+    proposals = propose(given, {})
+    assert fix.changes(given, proposals) == ([], proposals) and proposals
+
+
 def test_a_patch_is_one_that_git_applies(tmp_path):
     path = tmp_path / "server.py"
     path.write_text(SOURCE)

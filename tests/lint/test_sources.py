@@ -105,7 +105,9 @@ def test_a_finding_has_the_line_of_its_tool_and_a_comment_silences_it():
     assert [(f.tool, f.place.path, PY.splitlines()[f.place.line - 1][:9]) for f in found] == [("drop_row", "s.py", "@mcp.tool")]
 
 
-@pytest.mark.parametrize("text", ["def (", "", "\0", "x = 1", "(" * 300])
+@pytest.mark.parametrize(
+    "text", ["def (", "", "\0", "x = 1", "(" * 300, "x = " + "-" * 100_000 + "1", "x = " + "a+" * 5000 + "1"]
+)
 def test_source_that_does_not_parse_defines_nothing(text):
     assert python(text, "s.py") == []
 
@@ -139,3 +141,10 @@ def test_a_folder_is_read_without_dependencies_and_tests(tmp_path):
 def test_a_folder_without_tools_is_none(tmp_path):
     (tmp_path / "a.py").write_text("x = 1")
     assert read_source(tmp_path) is None
+
+
+def test_a_definition_that_nests_without_end_costs_only_itself():
+    typescript = pytest.importorskip("earnest.lint.source_typescript").tools_in
+    deep = "{a:" * 5000 + "1" + "}" * 5000
+    text = f's.registerTool("deep", {{inputSchema: {deep}}}, f);\ns.registerTool("plain", {{description: "Read"}}, f);'
+    assert [tool.name for tool in typescript(text, "s.ts")] == ["plain"]

@@ -237,7 +237,7 @@ def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool, hid
         changed, left = fixes.changes(server, proposals)
         for change in changed:
             if apply:
-                Path(change.path).write_text(change.after, "utf-8")
+                Path(change.path).write_bytes(change.after.encode())
                 output().line(f"changed {change.path}")
             else:
                 sys.stdout.write(change.patch())

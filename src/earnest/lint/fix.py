@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.lint.model import WIRE, Server
 from earnest.lint.propose import Proposal
+
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+"""Lines as patches count them: a form feed or U+2028 ends none."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -24,9 +28,7 @@ class Change(msgspec.Struct, frozen=True):
     def patch(self) -> str:
         """As a unified diff that `git apply` and `patch -p1` take."""
         name = self.path.removeprefix("./").lstrip("/")
-        lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-        )
+        lines = difflib.unified_diff(_LINE.findall(self.before), _LINE.findall(self.after), f"a/{name}", f"b/{name}")
         return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -52,8 +54,12 @@ def changes(server: Server, proposals: Sequence[Proposal]) -> tuple[list[Change]
             from earnest.lint.fix_python import rewrite
         except ImportError:
             raise EarnestError("E1023", "changing Python source needs LibCST", "pip install 'earnest[lint]'") from None
-        before = Path(path).read_text("utf-8")
-        after, taken = rewrite(before, ones, lines.get(path))
+        try:
+            before = Path(path).read_bytes().decode()  # with the ends of its lines
+            after, taken = rewrite(before, ones, lines.get(path))
+        except (UnicodeDecodeError, RecursionError):  # in another encoding, or nested too deeply: no patch can be made
+            left += ones
+            continue
         left += [one for one in ones if one.tool not in taken]
         if after != before:
             made.append(Change(path, before, after))

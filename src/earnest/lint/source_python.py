@@ -43,10 +43,10 @@ def tools_in(text: str, path: str) -> list[Tool]:
     """The tools that a module defines. A module that does not parse defines none."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        finder = _Finder(tree, text.splitlines(), path)
+        finder.visit(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: it nests too deeply
         return []
-    finder = _Finder(tree, text.splitlines(), path)
-    finder.visit(tree)
     return finder.tools
 
 

@@ -68,10 +68,13 @@ class _Finder:
         stack = [root]
         while stack:
             node = stack.pop()
-            if node.type == "call_expression":
-                self._call(node)
-            elif node.type == "object" and node.id not in self._taken:
-                self._literal(node)
+            try:
+                if node.type == "call_expression":
+                    self._call(node)
+                elif node.type == "object" and node.id not in self._taken:
+                    self._literal(node)
+            except RecursionError:  # a definition that nests too deeply is none
+                self._taken.add(node.id)
             stack.extend(reversed(node.named_children))
 
     def _call(self, node: Node) -> None:
