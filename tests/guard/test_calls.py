@@ -237,7 +237,7 @@ class Model:
 
 def test_whatever_comes_back_is_read_as_data():
     assert plain(Model()) == {"isError": False, "to": {"to": "ann", "tags": ["a"]}}
-    assert plain({1: b"\xff", 2: {3}, 4: object}) == {"1": "\ufffd", "2": [3], "4": str(object)}
+    assert plain({1: b"\xff", 2: {3}, 4: object}) == {"1": "\ufffd", "2": [3], "4": "<type>"}
 
 
 def test_data_without_end_are_cut():

@@ -337,7 +337,11 @@ class _Judge:
     # Content
 
     def _content(self, path: str, value: Any) -> Iterator[Objection]:
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str):
+            if not isinstance(value, bool | int | float):
+                yield self._bad(path, str(value), "it is no data that can be read")
+            return
+        if not value.strip():
             return
         call = self.call
         for number, text in enumerate((value, *disguise.readings(value))):

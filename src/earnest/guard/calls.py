@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from earnest.core.errors import EarnestError
 from earnest.guard.decided import Approve, Ask, Decided, Refused, Word
-from earnest.guard.plain import plain
 
 if TYPE_CHECKING:
     from earnest.guard.engine import Guard
@@ -46,7 +45,7 @@ async def call(
     except BaseException as error:
         _failed(guard, name, decision, error)
         raise
-    guard.observe(name, plain(result), decision=decision)
+    guard.observe(name, result, decision=decision)
     return result
 
 
@@ -70,7 +69,7 @@ def call_sync(
     except BaseException as error:
         _failed(guard, name, decision, error)
         raise
-    guard.observe(name, plain(result), decision=decision)
+    guard.observe(name, result, decision=decision)
     return result
 
 
@@ -97,6 +96,7 @@ def _settle(guard: Guard, name: str, decision: Decided, approve: Approve | None,
         guard.forget(decision)
         why = "it needs a yes, and there is nobody to ask" if approve is None else "nobody agreed to it"
         raise Refused(name, decision, why)
+    guard.agreed(decision)
 
 
 def _failed(guard: Guard, name: str, decision: Decided, error: BaseException) -> None:

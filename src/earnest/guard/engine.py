@@ -35,7 +35,7 @@ from earnest.core.vocabulary import ENDORSED, ToolFacts
 from earnest.guard import calls
 from earnest.guard.decided import Approve, Decided, Word
 from earnest.guard.labels import METHODS, Listed, ToolLabels, read
-from earnest.guard.plain import plain
+from earnest.guard.plain import Unread, opaque, plain
 
 _KEY: Final = ("guard",)
 
@@ -163,9 +163,11 @@ class Guard:
             self._flow.raise_(_KEY, UNTRUSTED, Cause(step, "user", "pasted text"))
 
     def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decided:
-        """The decision on a call. Has no effect but that an allowed call counts as in flight."""
+        """The decision on a call. Has no effect but that an allowed call counts as in flight. Arguments that are no JSON are
+        read as `plain` reads them."""
         known = self._shared.tool(tool)
-        given: Any = {} if arguments is None else arguments
+        # A copy: what is run may change the arguments it is given, and what it wrote is looked up in them afterwards.
+        given: Any = {} if arguments is None else plain(arguments, Unread)
         profile = known.labels.profile
         bits = self._flow.effective(_KEY)
         for pending in self._open.values():
@@ -207,15 +209,23 @@ class Guard:
     def observe(
         self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None, *, decision: Decided | None = None
     ) -> None:
-        """What a call returned, an error too: JSON data, an MCP result, or text. `arguments`: if not those that were decided
-        on. `decision`: the decision on this call; without it, the tool's last."""
+        """What a call returned, an error too: JSON data, an MCP result, text, or what `plain` can read. Of what it cannot read
+        (a generator, a stream), it counts as more than can be compared. `arguments`: if not those that were decided on.
+        `decision`: the decision on this call; without it, the tool's last."""
         known = self._shared.tool(tool)
+        unread: list[Any] = []
+
+        def noted(value: Any) -> str:
+            unread.append(value)
+            return opaque(value)
+
+        result = plain(result, noted)
         step = decision.id if decision is not None else self._latest.pop(tool, "")
         pending = self._open.pop(step, None)
         given, integrity = (pending.arguments, pending.integrity) if pending is not None else (None, None)
         step = step or self._shared.step()
         if arguments is not None:
-            given = arguments
+            given = plain(arguments)
         profile = known.labels.profile
         marked = self._marked(known, given, result)
         trusted = not profile.sees_untrusted.value and marked is None
@@ -225,8 +235,16 @@ class Guard:
         if not trusted and not self._ledger.harmless(result):
             self._raise(UNTRUSTED, step, known, f"stored by {marked}" if marked else profile.sees_untrusted.basis.value)
         self._ledger.result(result, step, known.server, known.name, trusted=trusted, private=private, arguments=given)
+        if unread and not trusted:
+            self._ledger.values.untrusted.full = True
         if not profile.read_only.value:
             self._remember(known, given, result, integrity, step)
+
+    def agreed(self, decision: Decided) -> None:
+        """A person said yes to an ask, and the call is made now: until it is observed it counts as in flight."""
+        pending = self._open.get(decision.id)
+        if pending is not None:
+            self._open[decision.id] = pending._replace(flying=_sources(pending.tool))
 
     def forget(self, decision: Decided) -> None:
         """A call that was decided on and is not made."""
