@@ -54,7 +54,6 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
         leads=frozenset(fold(word) for word in joined("leads")),
         delegates=joined("delegates"),
         turns={name: joined(name) for name in TURNS},
-        pointers=joined("pointers"),
         roles={role: frozenset(names) for role, names in concepts["roles"].items()},
         loaded=tuple(concepts["loaded"]["patterns"]),
     )

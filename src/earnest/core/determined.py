@@ -9,13 +9,11 @@ rule here says when such words leave one value only, and each is a door, so each
                 the beginning of a word or a name they gave; a day, an hour or a number they left open
     below       a file in a folder of which they said all                             selectors; nothing is deleted or run
     linked      a link in a record of the place they named, where they asked for what stands there      GETs only
-    pointed     the only address that a source returned which they named, where they say the address is to be found there
     described   a member of the place, where they say who it is and every word of the message          names only
     refunded    what the payer they named has paid, once
     detailed    a time or a place from the records they named, where they said to go by these           nobody is reached
 
-Records are data by their form (`records`); text clears nothing. `pointed` is the one exception: there the user's words
-make a source theirs for one address.
+Records are data by their form (`records`); text clears nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from earnest.core.intent import POINTED, Reader, Wish
+from earnest.core.intent import Reader, Wish
 from earnest.core.ledger import HANDLE, USUAL_LENGTHS, Ledger
 from earnest.core.records import Record
 from earnest.core.roles import EVERYTHING, Role, Roles
@@ -71,7 +69,7 @@ class Determined:
         if Role.AMOUNT in roles and len(run) == 1 and run[0][0] == "n" and (self._computed(run[0]) or self._refunded(run[0])):
             return True
         if len(run) == 1 and run[0][0] in "ue":
-            return self._linked(run[0]) if run[0][0] == "u" and self.call.read_only else self._pointed(run[0])
+            return run[0][0] == "u" and self.call.read_only and self._linked(run[0])
         return (Role.DESTINATION in roles and self._described(whole, words)) or self._detailed(value, run, words)
 
     def _below(self, value: Any) -> bool:
@@ -179,17 +177,6 @@ class Determined:
         if all(part[1:] in self.reader.lexicon.generic or len(part) < 4 for part in run):
             return False
         return all(part in wish.keys for part in run) and bool(self.values.user.places(run))
-
-    def _pointed(self, key: str) -> bool:
-        """The only address of its kind that a source holds which the user named by its address and said to look into for
-        it. Never for what pays or buys."""
-        if key[0] != "e" or self.call.destructive or self.call.intent.verbs & {"pay", "buy"}:
-            return False
-        for wish in self._says(POINTED):
-            for name in wish.keys:
-                if name[0] in "up" and self.ledger.records.only(name, key):
-                    return True
-        return False
 
     def _refunded(self, key: str) -> bool:
         """What a payer the user named has paid, where it is to be paid back and there is one such payment; or the sum of an

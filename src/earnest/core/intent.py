@@ -47,9 +47,8 @@ class Lexicon(msgspec.Struct, frozen=True):
     values that say little by themselves. `computed`: words that ask for a
     number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun
     (`email~`) is a verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `turns`: by
-    name, words that say how a value is to be found (`TURNS`). `pointers`: where an address is to be found ("her e-mail is
-    on …"), as regular expressions. `roles`: by role, words in names of arguments. `loaded`: names of files that something
-    runs or obeys later, as regular expressions."""
+    name, words that say how a value is to be found (`TURNS`). `roles`: by role, words in names of arguments. `loaded`: names
+    of files that something runs or obeys later, as regular expressions."""
 
     verbs: Mapping[str, Verb] = {}
     objects: Mapping[str, Thing] = {}
@@ -62,7 +61,6 @@ class Lexicon(msgspec.Struct, frozen=True):
     leads: frozenset[str] = frozenset()
     delegates: tuple[str, ...] = ()
     turns: Mapping[str, tuple[str, ...]] = {}
-    pointers: tuple[str, ...] = ()
     roles: Mapping[str, frozenset[str]] = {}
     loaded: tuple[str, ...] = ()
 
@@ -80,7 +78,6 @@ class ToolIntent(msgspec.Struct, frozen=True):
     binding: bool = False
 
 
-POINTED: Final = "pointed"
 TURNS: Final = ("details", "refunds", "based", "described", "every")
 """Ways to say how a value is to be found: the information is in a place; what was paid is to be paid back; as some text says;
 whoever or whichever fits a description; all there are."""
@@ -164,7 +161,6 @@ class Reader:
         self._computed = _Finder({"computed": lexicon.computed})
         self._delegates = _Finder({"delegated": lexicon.delegates})
         self._turns = _Finder(lexicon.turns)
-        self._pointers = re.compile("|".join(lexicon.pointers)) if lexicon.pointers else None
         self._after = _Finder({"not": lexicon.after})
         self._negations = _Finder({"not": lexicon.negations})
         self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
@@ -300,8 +296,6 @@ class Reader:
             plain = frozenset(_stem(word) for word, at in words if not _negated(sentence, at, no))
             delegated = any(said(at) for _, at in self._delegates.find(sentence, words))
             turns = {name for name, at in self._turns.find(sentence, words) if said(at)}
-            if self._pointers is not None and not no and self._pointers.search(sentence):
-                turns.add(POINTED)
             computed = bool(self._computed.find(sentence, words))
             found.append(Wish(verbs, objects, plain, computed, delegated, dated, keys, frozenset(turns)))
         return found

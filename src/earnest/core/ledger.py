@@ -217,7 +217,7 @@ class Ledger:
                 self.untrusted(key, Source(receipt, server, tool, path))
         data = structured(result)
         self._records(data, server)
-        self.records.took(data, unfolded(result), server, arguments, trusted=trusted)
+        self.records.took(data, server, arguments, trusted=trusted)
 
     def harmless(self, result: Any) -> bool:
         """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short

@@ -5,9 +5,6 @@ has, nor whose it is: sender, channel and amount of a message or a payment are t
 link a named person posted, or how much a named payer paid. A record counts only for its own server, and only beside the call
 that brought it (`called`). What no longer finds room is lost for good (`lost`), and then no record tells anything: one that
 would have spoken against another may be missing.
-
-A **named source** is a call with an address or a path of the user's among its arguments: of what it returned, text or data,
-only the addresses are kept, to tell whether there is exactly one.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ _LONG: Final = 4000
 _FIELDS: Final = 40
 _RECORD_COST: Final = 700
 _FIELD_COST: Final = 160
-_ADDRESS_COST: Final = 200
 _MEMBER: Final = 40
 
 
@@ -47,7 +43,7 @@ class Record(msgspec.Struct, frozen=True, eq=False):
 class Records:
     """The records of one conversation. Mutable, bounded, nothing is taken out again."""
 
-    __slots__ = ("_addresses", "_groups", "_linked", "_members", "_size", "all", "limit", "lost")
+    __slots__ = ("_groups", "_linked", "_members", "_size", "all", "limit", "lost")
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -57,17 +53,15 @@ class Records:
         self._linked: dict[str, list[Record]] = {}
         self._groups: list[dict[str, set[str]]] = []
         self._members: set[tuple[str, str]] = set()
-        self._addresses: dict[str, set[str]] = {}
 
-    def took(self, data: Any, result: Any, server: str, arguments: Any, *, trusted: bool = False) -> None:
-        """Take in a result: `data` what of it is data by its form, `result` all of it."""
+    def took(self, data: Any, server: str, arguments: Any, *, trusted: bool = False) -> None:
+        """Take in what of a result is data by its form."""
         called = tuple(
             key
             for _, value in leaves(arguments)
             if not isinstance(value, bool) and len(str(value)) <= _SHORT
             if (key := scalar_key(value))
         )
-        self._source(result, called)
         if not isinstance(data, Mapping | list | tuple) or self.lost:
             return
         self._groups.append({})
@@ -79,23 +73,6 @@ class Records:
                 stack.extend(item.values())
             elif isinstance(item, list | tuple):
                 stack.extend(item)
-
-    def _source(self, result: Any, called: tuple[str, ...]) -> None:
-        """Addresses that a result of a named source holds."""
-        names = [key for key in called if key[0] in "upe" and " " not in key]
-        if not names or self.lost:
-            return
-        found = {
-            token.key
-            for _, value in leaves(result)
-            if isinstance(value, str) and ("@" in value or "." in value)
-            for token in tokens(value)
-            if token.key[0] in "ue"
-        }
-        for name in names:
-            kept = self._addresses.setdefault(name, set())
-            self.pay(_ADDRESS_COST * (1 + len(found - kept)))
-            kept |= found
 
     def _record(self, item: Mapping[str, Any], server: str, called: tuple[str, ...], trusted: bool) -> None:
         fields: dict[str, str] = {}
@@ -150,8 +127,3 @@ class Records:
     def member(self, server: str, key: str) -> bool:
         """Whether a short name is all that some field of a record of this server holds."""
         return not self.lost and (server, key) in self._members
-
-    def only(self, name: str, key: str) -> bool:
-        """Whether the source of this name returned this address and no other of its kind."""
-        found = self._addresses.get(name, set())
-        return not self.lost and key in found and sum(other[0] == key[0] for other in found) == 1
