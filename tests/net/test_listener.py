@@ -4,6 +4,7 @@ answers."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -55,15 +56,18 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def talk(listener: Listener, *pieces: bytes, until_eof: bool = True) -> bytes:
-    """Send the pieces one by one, return all that comes until the listener closes."""
+    """Send the pieces one by one, return all that comes until the listener closes; it may do so before it has had them all."""
     reader, writer = await asyncio.open_connection(*listener.address)
+    answer = asyncio.ensure_future(asyncio.wait_for(reader.read(-1), 60))
     try:
-        for piece in pieces:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(0.01)
-        return await asyncio.wait_for(reader.read(-1), 60)
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        return await answer
     finally:
+        answer.cancel()
         writer.close()
 
 
