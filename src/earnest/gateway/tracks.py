@@ -28,7 +28,7 @@ from earnest.net.responder import JSON_HEAD, Responder
 from earnest.net.tracks import Ground, compiled
 from earnest.net.url import Origin
 from earnest.pdp.facts import Judgement
-from earnest.protocol import labels
+from earnest.protocol import headers, labels
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import Message
 from earnest.upstream.http import HttpLink
@@ -40,13 +40,16 @@ if TYPE_CHECKING:
     from earnest.store.payloads import Payloads
     from earnest.store.receipts import ReceiptLog
 
-ORDINARY_S: Final = 1.0
-"""Seconds after which a trip becomes an ordinary call, with all that bounds its time."""
+ORDINARY_S: Final = 3.0
+"""Seconds after which a trip becomes an ordinary call, with all that bounds its time. Long enough for large answers to slow
+clients, and short beside the time that a call may take."""
 _TRACKS: Final = 1024
 """Tracks that are kept; the oldest goes first."""
 _TALLIES: Final = 256
 _SHAPES: Final = 64
 """Shapes of heads that one connection may have tracks for."""
+_LONGEST_NAME: Final = 4096
+"""Bytes of a name and its `_meta` that tracks are found by; they are kept for as long as the track."""
 _PATIENCE: Final = 8
 _SELDOM: Final = 4
 """A track goes when more than so many trips became ordinary calls for their answers' sake, and more than one in so many."""
@@ -113,7 +116,7 @@ class Layer:
             return
         if judgement is None or served is None or tool is None or relay.progress_token or judgement.approval:
             return
-        if spoken.params(relay, link, 0) is not relay.params:
+        if served.timeout < 3 * ORDINARY_S or spoken.params(relay, link, 0) is not relay.params:
             return  # something in each has to be written anew
         if relay.members is not relay.given or relay.members.keys() != {"name", "arguments", "_meta"} or relay.forward:
             return
@@ -122,7 +125,7 @@ class Layer:
         said = self._gateway.engine.grounds(judgement)
         if labels.DECLARED in relay.session.capabilities:
             return
-        if shape is None or along is None or said is None or b"x-mcp-header" in tool.definition:
+        if shape is None or along is None or said is None or headers.may_declare(tool.definition):
             return
         known = connection.tracks
         if known is None:
@@ -131,7 +134,7 @@ class Layer:
             known.clear()
         tools = known.setdefault(shape, {})
         name = relay.members["name"] + relay.members["_meta"]
-        if name in tools and tools[name] is None:
+        if len(name) > _LONGEST_NAME or (name in tools and tools[name] is None):
             return
         if name not in tools:
             self._laid.append((tools, name))
@@ -228,8 +231,9 @@ class Layer:
     def settle(self, age_s: float = 0.0) -> None:
         """Make ordinary calls of all trips that are as old, and count those that were."""
         self.count()
-        limit = self._gateway.wall() - age_s
-        for trip in [trip for trip in self.tracks.under_way if trip.time <= limit]:
+        now = self._gateway.wall()
+        # The clock on the wall may be put back, too; then nobody knows how old they are.
+        for trip in [trip for trip in self.tracks.under_way if not now - age_s < trip.time <= now]:
             trip.become()
 
     def close(self) -> None:
@@ -301,7 +305,8 @@ class _Laid:
         )
         gateway.take_over(relay)
         exchange = self._link.adopt(trip.number, relay, trip.upstream) if trip.upstream is not None else None
-        relay.sent_before(self._link, exchange, gateway.wall() - trip.time)
+        # No trip is older than that, whatever the clock on the wall was put to since it began.
+        relay.sent_before(self._link, exchange, min(max(0.0, gateway.wall() - trip.time), 2 * ORDINARY_S))
         return relay
 
 
