@@ -49,7 +49,7 @@ Without it the cell would hold. It stands in the receipt because payloads are fo
 faster.
 
 Whatever a track does not carry (older sessions, several servers on one route, progress, pipes, streams of more than the
-answer) takes the long way in Python: some hundred microseconds, five to ten times a relay that reads nothing. On pipes, one
+answer) takes the long way in Python: some hundred microseconds, many times a relay that reads nothing. On pipes, one
 call at a time, the daemon is woken twice for each, with cold caches, and writes the call's id into the journal that survives
 its death; at 16 at a time a call costs a third of that. TLS to a server is uvloop's, in Python's ssl module; a listener
 has none, a proxy before it ends it.
