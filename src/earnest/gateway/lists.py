@@ -218,14 +218,14 @@ async def _prepared(session: Session, served: Served, refresh: bool) -> bool:
 
 def declared(tool: Tool | None) -> tuple[headers.Declared, ...]:
     """The `Mcp-Param-*` headers that a tool declares. Raises E1330 where it does so wrongly."""
-    if tool is None or b"x-mcp-header" not in tool.definition:
+    if tool is None or not headers.may_declare(tool.definition):
         return ()
     return headers.declared(canonical.members(tool.definition).get("inputSchema", b"{}"))
 
 
 def unfit(session: Session, served: Served, tool: Tool) -> str:
     """Why a tool cannot be served over HTTP, to this client or by its server; empty for nearly all."""
-    if b"x-mcp-header" not in tool.definition or not (session.over_http or served.launch.url):
+    if not headers.may_declare(tool.definition) or not (session.over_http or served.launch.url):
         return ""
     try:
         declared(tool)

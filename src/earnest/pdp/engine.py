@@ -173,7 +173,12 @@ class Engine:
             return None  # each result is cut down
         if tool.standing.safe_output and profile.sees_untrusted.basis is Basis.ENFORCED:
             return None  # each result has to be held against its schema
-        values: Grounds = [("is", self, "flows", flows), ("is", flows, "listens", False)]
+        # What the operator says of the tool by then (a sanitizer) counts for the answer as well.
+        values: Grounds = [
+            ("is", self, "flows", flows),
+            ("is", flows, "listens", False),
+            ("equals", server, "generation", server.generation),
+        ]
         calls: Grounds = [
             *labels,
             *values,
@@ -182,7 +187,6 @@ class Engine:
             ("is", self, "floor", self.floor),
             ("is", flows, "speaks", False),
             ("is", server, "tools", server.tools),
-            ("equals", server, "generation", server.generation),
             ("item", server.tools, tool.name, tool),
         ]
         return calls, [*self.conversations.own_grounds(question.key), *values], bits

@@ -35,6 +35,7 @@ METHOD: Final = "Mcp-Method"
 NAME: Final = "Mcp-Name"
 PARAM_PREFIX: Final = "Mcp-Param-"
 SCHEMA_KEY: Final = "x-mcp-header"
+_ESCAPED_KEY: Final = re.compile("".join(rf"(?:{c}|\\u00{ord(c):02x})" for c in SCHEMA_KEY).encode(), re.IGNORECASE)
 
 SAFE_INTEGER: Final = 2**53 - 1
 """Largest magnitude of an integer that may stand in a header; beyond it parsers disagree."""
@@ -98,6 +99,12 @@ def decode_value(value: str) -> str | None:
         return raw.decode() if base64.b64encode(raw).decode() == found[1] else None
     except (binascii.Error, ValueError):
         return None
+
+
+def may_declare(definition: bytes) -> bool:
+    """Whether a tool's definition can declare headers, however the word is spelled in it: JSON may write any letter as an
+    escape (RFC 8259, section 7)."""
+    return SCHEMA_KEY.encode() in definition or (b"\\u00" in definition and _ESCAPED_KEY.search(definition) is not None)
 
 
 def declared(input_schema: bytes) -> tuple[Declared, ...]:
