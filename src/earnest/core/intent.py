@@ -95,6 +95,10 @@ _PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
 
+_NOT_JA: Final = re.compile(r"ないで|なくて|しない|せず|ません")
+_ENDS_REACH: Final = re.compile(r"[,，、:(]|\b(?:but|and|then|aber|sondern|und|dann|pero|sino|y)\b")
+"""What ends how far a verb reaches to what it is done with."""
+
 
 def name_words(name: str) -> list[str]:
     """The words of a tool's or argument's name: `sendDirectMessage`, `send-direct_message`."""
@@ -256,6 +260,28 @@ class Reader:
             reading=all(verb.reading for verb in every),
             binding=any(verb.binding for verb in every),
         )
+
+    def forbidden(self, text: str) -> list[str]:
+        """Keys of the addresses, links, accounts and paths with which the user said *not* to do something, one for each time:
+        the verb that they belong to is negated, in the same clause."""
+        found: list[str] = []
+        for _, sentence in _sentences(fold(text)):
+            words = [(match.group(), match.start()) for match in _WORD.finditer(sentence)]
+            no = [at for _, at in self._negations.find(sentence, words)]
+            after = [at for _, at in self._after.find(sentence, words)]
+            if not no and not after and not _NOT_JA.search(sentence):
+                continue
+            named = [token for token in tokens(sentence, self.calendar) if token.key[0] in "euip"]
+            inside = [(token.start, token.end) for token in named]
+            verbs = [at for _, at in self._verbs.find(sentence, words) if not any(a <= at < b for a, b in inside)]
+            for token in named:
+                before = [at for at in verbs if at < token.start and not _ENDS_REACH.search(sentence, at, token.start)]
+                later = [at for at in verbs if at >= token.end and _CJK.match(sentence, at)]
+                later = [at for at in later if not _ENDS_REACH.search(sentence, token.end, at)]
+                verb = max(before) if before else min(later, default=None)
+                if verb is not None and (_negated(sentence, verb, no) or _negated_after(sentence, verb, after)):
+                    found.append(token.key)
+        return found
 
     def wishes(self, text: str) -> list[Wish]:
         """The wishes of each sentence of the user's own words."""

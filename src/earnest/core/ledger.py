@@ -16,6 +16,7 @@ be worked out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -113,6 +114,12 @@ class Ledger:
         # The number of a point in a list is no value.
         own = _POINT.sub(lambda match: match.group(1) + "\n", own)
         found = tokens(own, self._reader.calendar)
+        # What they said not to do it with is theirs no more than if they had not named it.
+        forbidden = Counter(self._reader.forbidden(own))
+        if forbidden:
+            said = Counter(token.key for token in found)
+            never = {key for key, times in forbidden.items() if times >= said[key]}
+            found = [token if token.key not in never else Token(".", token.start, token.end) for token in found]
         self.values.user.add(found, source, readings=True)
         wishes = [] if self.values.user.full else self._reader.wishes(own)
         cost = sum(_WISH_COST + _WORD_COST * (len(wish.words) + len(wish.keys)) for wish in wishes)

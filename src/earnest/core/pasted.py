@@ -7,7 +7,7 @@ says:
 
     a fenced block, a `<…>` block        to its end, or to the end of the prompt where it has none
     lines that start with `>`            those lines
-    heads of a mail, `… wrote:`, `---- Forwarded`, `BEGIN …`, "here is the mail:" at the end of a line
+    heads of a mail, `… wrote:`, `---- Forwarded`, `BEGIN …`, "here is the mail:" or "answer this:" at the end of a line
                                          to the end of the prompt: a blank line inside what was pasted looks like any other
     a long quotation, a long paragraph   that quotation, that paragraph
     lines of JSON, of a log, of a trace  those lines
@@ -43,7 +43,7 @@ _WROTE: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _RULE: Final = re.compile(
-    r"^[ \t]*(?:[-=_*#]{3,}[ \t]*\S.*|\[(?:attachment|file|document|image|anhang|adjunto|附件|添付)[^\]\n]*\].*"
+    r"^[ \t]*(?:[-=_*#]{3,}[ \t]*\S.*|\[(?:attachment|pasted|file|document|image|anhang|adjunto|附件|添付)[^\]\n]*\].*"
     r"|.{0,3}begin [a-z0-9 ]+[-=]*[ \t]*)$",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -57,6 +57,22 @@ _INTRODUCED: Final = re.compile(
     r"ページ|記事|ファイル|ログ|出力|内容|本文)[^\n]{0,60}[:：][ \t]*\n",
     re.MULTILINE | re.IGNORECASE,
 )
+_ASKED_OF: Final = re.compile(
+    r"^[^\n]*(?<!\w)(?:answer|reply|respond|summari[sz]e|translate|explain|review|proofread|check|read|forwarded|"
+    r"antworte|beantworte|übersetze?|prüfe?|lies|erkläre?|responde|contesta|traduce|explica|revisa|lee)(?!\w)"
+    r"[^\n]{0,40}(?<!\w)(?:this|these|following|it|dies|diese[nsmr]?|folgende[nsmr]?|das|esto|este|esta|siguiente)(?!\w)"
+    r"[^\n.]{0,20}[:：][ \t]*\n"
+    r"|^[^\n]*(?:回复|回答|总结|翻译|解释|返信|要約|翻訳|説明)[^\n]{0,20}[:：][ \t]*\n"
+    r"|^[^\n]*(?:(?<!\w)(?:below|unten|abajo|a continuación)(?!\w)|下面|以下|下記)[^\n]{0,40}[.。][ \t]*\n",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What is to be done with a text that follows, where it is not called by a name."""
+_HEADS_IN_LINE: Final = re.compile(
+    r"(?<!\w)(?:from|von|de|发件人|差出人)[ \t]*[:：][^\n]{1,120}?"
+    r"(?<!\w)(?:to|subject|date|sent|an|betreff|gesendet|para|asunto|fecha|收件人|主题|日期|宛先|件名|日時)[ \t]*[:：]",
+    re.IGNORECASE,
+)
+"""The heads of a mail whose lines were joined on the way."""
 _MACHINE: Final = re.compile(
     r"^[ \t]*(?:[\[{].*[\]},]|[\]}],?|\"[^\"\n]*\"[ \t]*:.*|\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*|"
     r"\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\]?[ :].*|"
@@ -136,15 +152,16 @@ def _blocks(text: str, found: list[str]) -> str:
 
 def _from_the_first(text: str, found: list[str]) -> str:
     """Cut at the first mark after which nothing is the person's."""
-    cuts = [match.start() for match in (_WROTE.search(text), _RULE.search(text)) if match]
+    cuts = [match.start() for match in (_WROTE.search(text), _RULE.search(text), _HEADS_IN_LINE.search(text)) if match]
     heads = list(_HEAD.finditer(text))
     for first, second in pairwise(heads):
         if text.count("\n", first.start(), second.start()) <= 2:
             cuts.append(first.start())
             break
-    introduced = next((m for m in _INTRODUCED.finditer(text) if not _listing(text[m.end() :])), None)
-    if introduced:
-        cuts.append(introduced.end())
+    for mark in (_INTRODUCED, _ASKED_OF):
+        introduced = next((m for m in mark.finditer(text) if not _listing(text[m.end() :])), None)
+        if introduced:
+            cuts.append(introduced.end())
     if not cuts:
         return text
     cut = min(cuts)
