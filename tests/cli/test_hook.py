@@ -113,6 +113,16 @@ def test_a_file_that_was_not_there_is_gone_again(home: Home, shell: dict[str, st
     assert not settings.exists()
 
 
+def test_hooks_of_an_earlier_installation_do_not_come_back(home: Home, shell: dict[str, str], tmp_path: Path) -> None:
+    settings = home.path / ".cursor" / "hooks.json"
+    assert run(shell, tmp_path, answers=("y",), host="cursor").code == 0
+    program = json.loads(settings.read_text())["hooks"]["preToolUse"][0]["command"].split(" hook ")[0]
+    settings.write_text(settings.read_text().replace(program, "/old/bin/earnest"))
+    assert run(shell, tmp_path, answers=("y",), host="cursor").code == 0
+    assert run(shell, tmp_path, "--undo", answers=("y",), host="cursor").code == 0
+    assert "earnest" not in settings.read_text()
+
+
 def test_without_a_terminal_nothing_is_written(home: Home, shell: dict[str, str], run_bounded: Any) -> None:
     done = run_bounded([sys.executable, "-m", "earnest", "hook", "install", "claude-code"], shell)
     assert done.code != 0 and "E1610" in done.err

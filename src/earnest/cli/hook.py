@@ -124,7 +124,8 @@ def _undone(path: str, before: bytes | None, folder: str, host: str) -> bytes | 
             return None
         saved = _read(written.backup)
         if saved is not None:
-            return saved
+            # Earlier hooks of earnest's may stand in it, where somebody edited the file between two installations.
+            return hook_edit.remove(path, saved, host) if hook_edit.count(path, saved, host) else saved
     return hook_edit.remove(path, before, host)
 
 
