@@ -98,7 +98,7 @@ def assay(
     """Run a server in a sandbox, call its tools, and say of each claim whether what they did contradicts it.
 
     \b
-    earnest assay -- npx -y @scope/some-server /folder    a command; nothing needs to be configured
+    earnest assay -- node_modules/.bin/some-server /folder    an installed command; nothing needs to be configured
     earnest assay files                                   a server of the configuration; what is found is kept
     earnest assay --url http://127.0.0.1:8000/mcp -- uvicorn app:app
     earnest assay --both --format sarif -o assay.sarif -- ./server
