@@ -65,6 +65,7 @@ def test_a_yes_is_for_one_call_and_its_question_names_the_value_and_where_it_cam
         guard.call_sync(sent(calls), {"to": "max@evil.example"})
     assert len(calls) == len(asked) == 2
     assert "max@evil.example" in str(asked[0]) and "read" in str(asked[0]) and "[].body" in str(asked[0])
+    assert "says allow" not in str(asked[0]), "what speaks for the call is no reason to ask"
 
 
 async def test_a_person_may_be_waited_for():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from earnest.core.errors import EarnestError
-from earnest.core.verdict import Reason, Remedy
+from earnest.core.verdict import Reason, Remedy, Verdict
 
 
 class Word(StrEnum):
@@ -39,7 +39,8 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """What a person is asked: one call with exactly these arguments, once. `str` is text to show them."""
+    """What a person is asked: one call with exactly these arguments, once. `str` is text to show them:
+    the call, and what speaks against it."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -47,7 +48,7 @@ class Ask(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         said = [f"May {self.tool} be called with {dict(self.arguments)!r}?"]
-        said += [f"- {reason.text}" for reason in self.decision.reasons]
+        said += [f"- {reason.text}" for reason in self.decision.reasons if reason.verdict is not Verdict.ALLOW]
         return "\n".join(said)
 
 
