@@ -10,6 +10,7 @@ else a session can do and could carry data out is not reachable through the wrap
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
@@ -58,11 +59,11 @@ class GuardedSession:
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None, *args: Any, **options: Any) -> Any:
         """Call a tool; a result that says `isError` where the call was not made."""
+        # What is judged is what is sent: whoever still has the arguments may change them while a person is asked.
+        given = None if arguments is None else copy.deepcopy(dict(arguments))
         await self._learned()
         try:
-            return await self._made(
-                name, arguments or {}, lambda: self._session.call_tool(name, arguments, *args, **options)
-            )
+            return await self._made(name, given or {}, lambda: self._session.call_tool(name, given, *args, **options))
         except Refused as refused:
             return self._refused(refused)
 
