@@ -171,3 +171,15 @@ def test_dates_and_numbers_of_other_classes_are_read_as_json_has_them():
     day = datetime.date(2026, 3, 1)
     number = enum.IntEnum("Number", {"ONE": 1}).ONE
     assert plain({"day": day, "n": number, "at": datetime.time(9, 30)}) == {"day": "2026-03-01", "n": 1, "at": "09:30:00"}
+
+
+def test_a_list_that_changes_while_a_person_is_asked_is_passed_as_it_was_judged():
+    to, calls = ["max@evil.example"], []
+
+    def send(to):
+        calls.append(to)
+
+    made = Guard(LABELS, approve=lambda ask: to.append("eve@evil.example") is None)
+    made.observe("read", EVIL)
+    made.call_sync(send, {"to": to})
+    assert len(to) == 2 and calls == [["max@evil.example"]]

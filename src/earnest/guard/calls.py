@@ -82,13 +82,20 @@ def _decided(
             raise EarnestError("E1004", f"nothing says how {name} is called", f'guard.call("{name}", arguments, run=...)')
         function = tool
         # What was judged is what is passed: the mapping may be changed by who still has it.
-        given = dict(arguments)
+        given = {key: _held(value) for key, value in arguments.items()}
         run = lambda: function(**given)  # noqa: E731
     decision = guard.decide(name, arguments)
     if decision.verdict is Word.DENY:
         guard.forget(decision)
         raise Refused(name, decision, "it is denied")
     return name, decision, run
+
+
+def _held(value: Any, depth: int = 64) -> Any:
+    """A copy of the lists and mappings of a value; what is in them stays itself."""
+    if depth and type(value) is dict:
+        return {key: _held(item, depth - 1) for key, item in value.items()}
+    return [_held(item, depth - 1) for item in value] if depth and type(value) is list else value
 
 
 def _settle(guard: Guard, name: str, decision: Decided, approve: Approve | None, yes: object) -> None:
