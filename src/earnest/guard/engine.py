@@ -112,6 +112,11 @@ def split(name: str) -> tuple[str, str]:
     return (server, tool) if mark else ("", name)
 
 
+def joined(server: str, tool: str) -> str:
+    """The name of a tool with its server, as `split` takes it apart."""
+    return f"{server}/{tool}" if server else tool
+
+
 class Guard:
     """Decides on calls of tools in one conversation.
 
@@ -270,8 +275,7 @@ class Guard:
         changed since it was first learned lowers nothing any more. `tools`: objects of `tools/list`, as JSON data or models."""
         for definition in tools:
             listed = Listed.of(plain(definition))
-            name = f"{server}/{listed.name}" if server else listed.name
-            self._shared.learn(name, listed, Trust(trust))
+            self._shared.learn(joined(server, listed.name), listed, Trust(trust))
 
     def _raise(self, bit: int, step: str, known: _Tool, basis: str) -> None:
         self._flow.raise_(_KEY, bit, Cause(step, known.server or "guard", known.name, basis))

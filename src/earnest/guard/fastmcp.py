@@ -15,7 +15,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import Middleware
 
 from earnest.guard.decided import Refused
-from earnest.guard.engine import Guard
+from earnest.guard.engine import Guard, joined
 from earnest.guard.mcp import GuardedSession
 
 
@@ -50,7 +50,7 @@ class GuardMiddleware(Middleware):
         return await self._made(context, call_next, "prompts.get", given)
 
     async def _made(self, context: Any, call_next: Any, tool: str, arguments: dict[str, Any]) -> Any:
-        name = f"{self._server}/{tool}" if self._server else tool
+        name = joined(self._server, tool)
         try:
             return await self._guard(context).call(name, arguments, run=lambda: call_next(context))
         except Refused as refused:

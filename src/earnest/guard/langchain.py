@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.tools import BaseTool, ToolException
 
 from earnest.guard.decided import Refused
-from earnest.guard.engine import Guard
+from earnest.guard.engine import Guard, joined
 
 
 class GuardedTool(BaseTool):
@@ -39,7 +39,7 @@ class GuardedTool(BaseTool):
 
     @property
     def _name(self) -> str:
-        return f"{self.server}/{self.name}" if self.server else self.name
+        return joined(self.server, self.name)
 
     def _given(self, args: tuple[Any, ...], arguments: dict[str, Any]) -> dict[str, Any]:
         # A tool of one string is called with it alone.

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from mcp import types
 
 from earnest.guard.decided import Refused
-from earnest.guard.engine import Guard
+from earnest.guard.engine import Guard, joined
 
 _PLAIN: Final = frozenset(
     (
@@ -79,7 +79,7 @@ class GuardedSession:
         return await self._made("prompts.get", given, lambda: self._session.get_prompt(name, arguments, *args, **options))
 
     async def _made(self, tool: str, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Any:
-        name = f"{self._server}/{tool}" if self._server else tool
+        name = joined(self._server, tool)
         return await self._guard.call(name, arguments, run=run)
 
     async def _learned(self) -> None:

@@ -17,7 +17,7 @@ from agents import FunctionTool
 
 from earnest.core.errors import EarnestError
 from earnest.guard.decided import Refused
-from earnest.guard.engine import Guard
+from earnest.guard.engine import Guard, joined
 
 
 def guarded_tools(tools: Iterable[Any], guard: Guard, *, server: str = "") -> list[FunctionTool]:
@@ -30,7 +30,7 @@ def _guarded(tool: Any, guard: Guard, server: str) -> FunctionTool:
     if not isinstance(tool, FunctionTool):
         name = getattr(tool, "name", type(tool).__name__)
         raise EarnestError("E1004", f"{name} does not run in this program, so no guard can stop it", "Leave it out.")
-    name = f"{server}/{tool.name}" if server else tool.name
+    name = joined(server, tool.name)
     guard.learn([{"name": tool.name, "inputSchema": tool.params_json_schema}], server=server)
 
     async def invoke(context: Any, given: str) -> Any:

@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import WrapperToolset
 
 from earnest.guard.decided import Refused
-from earnest.guard.engine import Guard
+from earnest.guard.engine import Guard, joined
 
 
 @dataclass
@@ -35,7 +35,7 @@ class GuardedToolset(WrapperToolset[Any]):
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         """Call a tool, if it may be called."""
-        known = f"{self.server}/{name}" if self.server else name
+        known = joined(self.server, name)
         try:
             return await self.guard.call(known, tool_args, run=lambda: self.wrapped.call_tool(name, tool_args, ctx, tool))
         except Refused as refused:

@@ -68,36 +68,36 @@ def _process_namespace(folder: str) -> str:
     return ""
 
 
-def _network_namespace(folder: str) -> str:
+def _enter_network() -> None:
+    """A network namespace of our own, in which every address is ours."""
     kernel.become_itself_in_a_user_namespace()
     kernel.unshare(kernel.CLONE_NEWNET)
     raise_loopback()
     netlink.all_addresses()
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+
+
+def _reaches(family: socket.AddressFamily, address: str) -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.bind(("", 80))
         listener.listen(1)
-        socket.create_connection(("93.184.0.1", 80), 1).close()
+        socket.create_connection((address, 80), 1).close()
+
+
+def _network_namespace(folder: str) -> str:
+    _enter_network()
+    _reaches(socket.AF_INET, "93.184.0.1")
     return ""
 
 
 def _ports(folder: str) -> str:
-    kernel.become_itself_in_a_user_namespace()
-    kernel.unshare(kernel.CLONE_NEWNET)
-    raise_loopback()
-    netlink.all_addresses()
+    _enter_network()
     netlink.lead_to(61001)
     return ""
 
 
 def _ipv6(folder: str) -> str:
-    kernel.become_itself_in_a_user_namespace()
-    kernel.unshare(kernel.CLONE_NEWNET)
-    raise_loopback()
-    netlink.all_addresses()
-    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as listener:
-        listener.bind(("", 80))
-        listener.listen(1)
-        socket.create_connection(("2606:2800:220:1::1", 80), 1).close()
+    _enter_network()
+    _reaches(socket.AF_INET6, "2606:2800:220:1::1")
     return ""
 
 
