@@ -19,7 +19,7 @@ from earnest.gateway.client import Client, Route
 from earnest.gateway.resumable import ResumableOutlet, Streams
 from earnest.gateway.session import Session
 from earnest.net.checks import Refusal, bearer, check_host, check_origin, check_token, token_digest
-from earnest.net.message import Request
+from earnest.net.message import Head, Request
 from earnest.net.responder import EventStream, Responder
 from earnest.net.tracks import Ground
 from earnest.protocol import envelope, eras, headers
@@ -30,6 +30,7 @@ from earnest.protocol.salvage import salvage
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
+    from earnest.net._tracks import Trip
 
 _PATH: Final = re.compile(r"/(?:s/(?P<server>[a-z0-9][a-z0-9_-]{0,63})/|v/(?P<view>[a-z0-9][a-z0-9_-]{0,63})/)?mcp\Z")
 SESSION_HEADER: Final = "Mcp-Session-Id"
@@ -326,7 +327,7 @@ class HttpFront:
         session.handle(message, outlet, known.fields, as_id=internal, params=params, meta=meta)
         relay, layer = session.relays.get(internal), self._gateway.layer
         if relay is not None and layer is not None:
-            layer.lay(relay, request.head, request.connection, _Way(self, known, entry))
+            layer.lay(relay, request.head, request.connection, _Way(self, known, entry, request.head))
 
     def _own_key(self, id: bytes) -> bytes:
         """Ids are the client's own and many clients may share a session here: each request gets a key of its own."""
@@ -447,10 +448,11 @@ class HttpFront:
 class _Way:
     """Where tracks of one head and session begin (`tracks.Way`)."""
 
-    def __init__(self, front: HttpFront, known: _Known, entry: _Entry) -> None:
+    def __init__(self, front: HttpFront, known: _Known, entry: _Entry, head: Head) -> None:
         self._front = front
         self._known = known
         self._entry = entry
+        self._head = head
 
     def grounds(self) -> list[Ground]:
         known, front, tokens = self._known, self._front, self._front._tokens
@@ -467,13 +469,11 @@ class _Way:
     def used(self) -> None:
         self._entry.used = self._front._gateway.now()
 
-    def outlet(self, responder: Responder) -> HttpOutlet:
-        return HttpOutlet(responder)
-
-    def keep(self, request: Request, id: bytes) -> bytes:
-        kept = self._front._own_key(id)
+    def take_up(self, trip: Trip) -> tuple[bytes, HttpOutlet]:
+        request, responder = trip.connection.take_up(trip.body, self._head)
+        kept = self._front._own_key(trip.id)
         request.on_disconnect(partial(self._entry.session.vanished, kept))
-        return kept
+        return kept, HttpOutlet(responder)
 
 
 def _readable(request: Request) -> bool:

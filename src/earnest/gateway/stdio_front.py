@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from earnest.core.errors import EarnestError
 from earnest.gateway.client import Client, Route
 from earnest.gateway.process.handover import StdioPeer
+from earnest.gateway.process.journal import LINE_BYTES
 from earnest.gateway.session import Session
+from earnest.net.tracks import DEPTH_READ, Ground
 from earnest.protocol import envelope, eras
 from earnest.protocol.calls import read_params
 from earnest.protocol.envelope import Limits, Message, WireError
@@ -21,6 +23,7 @@ from earnest.protocol.salvage import salvage
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
     from earnest.gateway.served import Served
+    from earnest.net._tracks import Trip
 
 
 class StdioOutlet:
@@ -43,6 +46,31 @@ class StdioOutlet:
 
     def abandon(self) -> None:
         self._peer.forget(self._id)
+
+
+class _Way:
+    """Where tracks of one session on a pipe begin (`tracks.Way`)."""
+
+    def __init__(self, front: StdioFront, session: Session) -> None:
+        self._front = front
+        self._session = session
+
+    def grounds(self) -> list[Ground]:
+        session = self._session
+        return [
+            ("is", session, "client", session.client),
+            ("equals", session, "capabilities", session.capabilities),
+            ("equals", session, "version", session.version),
+        ]
+
+    def place(self) -> Session:
+        return self._session
+
+    def used(self) -> None:
+        """A pipe is there for as long as its client is."""
+
+    def take_up(self, trip: Trip) -> tuple[bytes, StdioOutlet]:
+        return trip.id, StdioOutlet(self._front._peer, trip.id)
 
 
 class StdioFront:
@@ -73,6 +101,8 @@ class StdioFront:
         peer.on_message = self._message
         peer.on_closed = self._closed
         peer.on_eof = self._said_all
+        if gateway.layer is not None and limits.max_depth >= DEPTH_READ and not client.overlay:
+            peer.along, peer.longest = gateway.layer.tracks, min(limits.max_bytes, LINE_BYTES)
 
     @property
     def client(self) -> Client:
@@ -101,6 +131,8 @@ class StdioFront:
         except WireError as error:
             self._refuse(line, error)
             return
+        if self._peer.trips:
+            self._leave_track(message)
         self._line = line
         self._opening = message.kind == "request" and message.method == "initialize"
         try:
@@ -113,8 +145,24 @@ class StdioFront:
             self._peer.close(error.exit_code, str(error))
             return
         session.handle(message, StdioOutlet(self._peer, message.id), params=params)
+        if self._peer.along is not None and message.method == "tools/call" and self._gateway.layer is not None:
+            relay = session.relays.get(message.id)
+            if relay is not None and relay.request_id is message.id:
+                self._gateway.layer.lay_on_pipes(relay, self._peer.tracks, _Way(self, session))
         if message.method == "notifications/initialized":
             self._peer.ready()
+
+    def _leave_track(self, message: Message) -> None:
+        """A message that means a call on a track, by its id, makes it an ordinary one."""
+        id = message.id if message.kind == "request" else b""
+        if message.method == "notifications/cancelled":
+            try:
+                id = read_params(message.params).get("requestId", b"")
+            except WireError:
+                return
+        trip = self._peer.trips.get(id)
+        if trip is not None:
+            trip.become()
 
     def _refuse(self, line: bytes, error: WireError) -> None:
         """Answer what cannot be read, under its own id where that is sure and no other request's."""
@@ -126,7 +174,7 @@ class StdioFront:
                 session.handle(Message("error", whose.id, error=failed), StdioOutlet(self._peer, whose.id))
             return
         id = whose.id if whose is not None else b""
-        if any(session.has_request(id) for session in self._sessions.values()):
+        if id in self._peer.trips or any(session.has_request(id) for session in self._sessions.values()):
             id = b""
         self._peer.send(envelope.error(id, error.rpc_code, error.message, error.data))
 
@@ -157,6 +205,9 @@ class StdioFront:
             session.end_subscriptions()
 
     def _closed(self, reason: str) -> None:
+        for trip in list(self._peer.trips.values()):
+            trip.become()
+        self._peer.tracks.clear()
         for session in self._sessions.values():
             session.close()
         self._on_end(self)

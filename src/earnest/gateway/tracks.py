@@ -1,15 +1,16 @@
 """Where calls go along tracks (`net.tracks`): what a call stood on that later ones may stand on too, and the way back.
 
-A track is laid by a modern client's tool call over HTTP, on the route of one server that is modern and behind HTTP too, once
-it was allowed whatever its arguments are and waits to go out. Each room says for itself what that stood on; what is the
-gateway's own (head, token, route, session, limits) is said here.
+A track is laid by a client's tool call on the route of one server of the client's era, once it was allowed whatever its
+arguments are and waits to go out: a modern client's over HTTP to a server behind HTTP, and a client's on pipes, of either era,
+to a server on pipes. Each room says for itself what that stood on; what is the gateway's own (head, token, route, session,
+limits) is said here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 import msgspec
 
@@ -22,17 +23,15 @@ from earnest.gateway.outlet import Outlet
 from earnest.gateway.records import decision_of
 from earnest.gateway.relay import Relay
 from earnest.net.connection import Connection
-from earnest.net.message import Head, Request
-from earnest.net.pool import Pool
-from earnest.net.responder import JSON_HEAD, Responder
+from earnest.net.message import Head
+from earnest.net.responder import JSON_HEAD
 from earnest.net.tracks import Ground, compiled
-from earnest.net.url import Origin
 from earnest.pdp.facts import Judgement
-from earnest.protocol import headers, labels
-from earnest.protocol.calls import read_params
+from earnest.protocol import calls, headers, labels
 from earnest.protocol.envelope import Message
 from earnest.upstream.http import HttpLink
 from earnest.upstream.http_wire import MESSAGE_LIMIT
+from earnest.upstream.stdio import StdioLink
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
@@ -46,6 +45,8 @@ clients, and short beside the time that a call may take."""
 _TRACKS: Final = 1024
 """Tracks that are kept; the oldest goes first."""
 _TALLIES: Final = 256
+_VARIANTS: Final = 8
+"""Tracks for one tool in a row, each under another `_meta`, of which one must have been used before there are more."""
 _SHAPES: Final = 64
 """Shapes of heads that one connection may have tracks for."""
 _LONGEST_NAME: Final = 4096
@@ -59,7 +60,7 @@ Keep = Callable[[Literal["arguments", "result"], str, bytes], None]
 
 
 class Way(Protocol):
-    """Where a track begins: what an HTTP front knows of its requests."""
+    """Where a track begins: what a front knows of its requests."""
 
     def grounds(self) -> list[Ground]:
         """What it stands on that such a request is read as it was."""
@@ -70,11 +71,8 @@ class Way(Protocol):
     def used(self) -> None:
         """Calls were made from here."""
 
-    def outlet(self, responder: Responder) -> Outlet:
-        """The way back for one request."""
-
-    def keep(self, request: Request, id: bytes) -> bytes:
-        """What the session keeps a request of this id under, which it hears of when the client goes away."""
+    def take_up(self, trip: Trip) -> tuple[bytes, Outlet]:
+        """The call of a trip goes on as an ordinary one: what the session keeps it under, and the way back."""
 
 
 def layer_for(gateway: Gateway, log: ReceiptLog, payloads: Payloads) -> Layer | None:
@@ -111,52 +109,62 @@ class Layer:
 
     def lay(self, relay: Relay, head: Head, connection: Connection, way: Way) -> None:
         """Lay a track for calls like this one, if such calls can go along one."""
-        link, judgement, served, tool = relay.link, relay.judgement, relay.served, relay.tool
-        if relay.state != "queued" or not head.raw or relay.method.name != "tools/call" or not isinstance(link, HttpLink):
+        link, tool = relay.link, relay.tool
+        if not isinstance(link, HttpLink) or not head.raw or tool is None or relay.progress_token or relay.forward:
             return
-        if judgement is None or served is None or tool is None or relay.progress_token or judgement.approval:
-            return
-        if served.timeout < 3 * ORDINARY_S or spoken.params(relay, link, 0) is not relay.params:
+        if headers.may_declare(tool.definition) or spoken.params(relay, link, 0) is not relay.params:
             return  # something in each has to be written anew
-        if relay.members is not relay.given or relay.members.keys() != {"name", "arguments", "_meta"} or relay.forward:
-            return
-        shape = compiled.shape(head.raw)
-        along = link.along(relay.subject, relay.params)
-        said = self._gateway.engine.grounds(judgement)
-        if labels.DECLARED in relay.session.capabilities:
-            return
-        if shape is None or along is None or said is None or headers.may_declare(tool.definition):
+        shape, along = compiled.shape(head.raw), link.along(relay.subject, relay.params)
+        if shape is None or along is None or "_meta" not in relay.members:
             return
         known = connection.tracks
         if known is None:
             known = connection.tracks = {}
         if shape not in known and len(known) >= _SHAPES:
             known.clear()
-        tools = known.setdefault(shape, {})
-        name = relay.members["name"] + relay.members["_meta"]
-        if len(name) > _LONGEST_NAME or (name in tools and tools[name] is None):
+        grounds, lead, pool, origin = along
+        pool.answers, pool.streams = self.tracks.answers, self.tracks.streams
+        self._lay(relay, link, way, known.setdefault(shape, {}), grounds, lead, pool.idle(origin), pool.waiting(origin), None)
+
+    def lay_on_pipes(self, relay: Relay, tools: dict[bytes, Track | None], way: Way) -> None:
+        """The same for a client on pipes: `tools` are its tracks."""
+        link = relay.link
+        if not isinstance(link, StdioLink) or link.hello.modern != relay.session.modern:
             return
-        if name not in tools:
-            self._laid.append((tools, name))
+        if relay.answered_form or spoken.CONVERSATION_META in relay.meta:
+            return  # something in each has to be written anew; a progress token can be
+        self._lay(relay, link, way, tools, link.along(), b"", [], None, link)
+
+    def _lay(
+        self,
+        relay: Relay,
+        link: HttpLink | StdioLink,
+        way: Way,
+        tools: dict[bytes, Track | None],
+        grounds: list[Ground],
+        lead: bytes,
+        idle: list[Any],
+        waiting: object,
+        line: StdioLink | None,
+    ) -> None:
+        judgement, served = relay.judgement, relay.served
+        if relay.state != "queued" or relay.method.name != "tools/call" or judgement is None or served is None:
+            return
+        if judgement.approval or served.timeout < 3 * ORDINARY_S or relay.members is not relay.given:
+            return
+        if labels.DECLARED in relay.session.capabilities:
+            return
+        said, key = self._gateway.engine.grounds(judgement), compiled.call_key(relay.params)
+        if said is None or key is None or len(key) > _LONGEST_NAME or (key in tools and tools[key] is None):
+            return
+        if key not in tools and not self._worth_it(tools, relay.members["name"]):
+            return
+        if key not in tools:
+            self._laid.append((tools, key))
             if len(self._laid) > _TRACKS:
                 first, gone = self._laid.popleft()
                 first.pop(gone, None)
-        tools[name] = self._track(relay, link, judgement, head, way, along, said, tools)
-
-    def _track(
-        self,
-        relay: Relay,
-        link: HttpLink,
-        judgement: Judgement,
-        head: Head,
-        way: Way,
-        along: tuple[list[Ground], bytes, Pool, Origin],
-        said: tuple[list[Ground], list[Ground], int],
-        tools: dict[bytes, Track | None],
-    ) -> Track:
-        gateway, session, served = self._gateway, relay.session, relay.served
-        assert served is not None
-        grounds, lead, pool, origin = along
+        gateway, session = self._gateway, relay.session
         of_call, of_answer, bits = said
         limits = gateway.settings.limits
         of_gateway: list[Ground] = [
@@ -170,14 +178,13 @@ class Layer:
             *gateway.link_grounds(session, served, link),
             gateway.engine.handoff.grounds(session.client.key),
         ]
-        every = {(kind, id(owner), id(name)): (kind, owner, name, found) for kind, owner, name, found in (
+        every: dict[object, Ground] = {(kind, id(owner), id(name)): (kind, owner, name, found) for kind, owner, name, found in (
             *way.grounds(), *of_gateway, *grounds, *of_call
         )}
-        facts = _Laid(gateway, relay, link, judgement, head, way, tools, self._log.writer)
+        facts = _Laid(gateway, relay, link, judgement, way, tools, key, self._log.writer)
         floor, cwd, changes = gateway.engine.floor, served.cwd, not judgement.profile.read_only.value
         takes_text = judgement.question.tool.takes_text
-        pool.answers, pool.streams = self.tracks.answers, self.tracks.streams
-        return compiled.Track(
+        tools[key] = compiled.Track(
             facts=facts,
             tally=self._tally(way, judgement.question.key, bits),
             guards=tuple(compiled.Guard(*ground) for ground in every.values()),
@@ -186,14 +193,20 @@ class Layer:
             lead=lead,
             said=b'{"_meta":{%b},' % labels.said(bits),
             numbers=link.numbers,
-            idle=pool.idle(origin),
-            waiting=pool.waiting(origin),
+            idle=idle,
+            waiting=waiting,
+            line=line,
             floor=lambda raw: floor.check(raw, cwd=cwd, changes=changes, takes_text=takes_text) is None,
             client=gateway.counted_as(relay),
             server=served.name,
             limits=(limits.in_flight_per_client, limits.in_flight_per_server),
             labels_after=judgement.labels_before | bits,
         )
+
+    def _worth_it(self, tools: dict[bytes, Track | None], name: bytes) -> bool:
+        """Whether one more track for this tool may be of use: where each call brings another `_meta`, none is used twice."""
+        laid = [track for key, track in tools.items() if key.startswith(name)] if len(tools) >= _VARIANTS else []
+        return len(laid) < _VARIANTS or any(track is None or track.trips for track in laid[-_VARIANTS:])
 
     def _tally(self, way: Way, key: Key, bits: int) -> Tally:
         """What counts the calls of one conversation and session; tracks share it."""
@@ -255,11 +268,11 @@ class _Laid:
         self,
         gateway: Gateway,
         relay: Relay,
-        link: HttpLink,
+        link: HttpLink | StdioLink,
         judgement: Judgement,
-        head: Head,
         way: Way,
         tools: dict[bytes, Track | None],
+        key: bytes,
         writer: str,
     ) -> None:
         # What was asked in the first call is not kept: it may be large.
@@ -267,11 +280,10 @@ class _Laid:
         self.judgement = msgspec.structs.replace(judgement, question=question)
         self.way = way
         self._gateway = gateway
-        self._session, self._method, self._fields, self._meta = relay.session, relay.method, relay.headers, relay.meta
+        self._session, self._method, self._fields, self._metas = relay.session, relay.method, relay.headers, calls.Metas()
         self._served, self._subject, self._tool = relay.served, relay.subject, relay.tool
-        self._name = relay.members["name"] + relay.members["_meta"]
+        self._key = key
         self._link = link
-        self._head = head
         self._tools = tools
         self._writer = writer
         self._became = 0
@@ -280,20 +292,22 @@ class _Laid:
         relay = self.relay(trip)
         if relay.state == "queued":
             self._gateway.queue(relay)
-        if heard := trip.heard:
+        heard = trip.heard
+        if heard or trip.odd:
             self._became += 1
             if self._became > _PATIENCE and self._became * _SELDOM > trip.track.trips:
-                self._tools[self._name] = None
+                self._tools[self._key] = None
+        if heard:
             trip.upstream.data_received(heard)
 
     def relay(self, trip: Trip) -> Relay:
         """The call as it would be had it gone the long way."""
         gateway = self._gateway
         message = Message("request", trip.id, "tools/call", trip.params)
-        request, responder = trip.connection.take_up(trip.body, self._head)
-        kept, outlet = self.way.keep(request, trip.id), self.way.outlet(responder)
-        params = read_params(message.params)
-        relay = Relay(gateway, self._session, message, self._method, outlet, self._fields, kept, params, self._meta)
+        kept, outlet = self.way.take_up(trip)
+        params = calls.read_params(message.params)
+        meta = self._metas.read(params).members
+        relay = Relay(gateway, self._session, message, self._method, outlet, self._fields, kept, params, meta)
         relay.served, relay.subject, relay.tool, relay.arguments = self._served, self._subject, self._tool, trip.arguments
         question = msgspec.structs.replace(self.judgement.question, arguments=trip.arguments)
         relay.judgement = msgspec.structs.replace(

@@ -1,15 +1,22 @@
 # What a plain call and a plain result are.
 
+cdef enum:
+    OPEN = 4            # members of a `_meta` whose values may differ
+
 cdef struct Called:
-    Span name, arguments, meta
+    Span name, arguments, meta, token
+    Span open[OPEN]     # values in `_meta` that differ from call to call and change nothing but themselves
+    int opened
 
 
 cdef Place read_params(Place at, Place end, Called* called) noexcept nogil:
-    """Behind the params of a plain call: its name, its arguments (an object) and its `_meta`, each once and nothing else."""
+    """Behind the params of a plain call: its name, its arguments (an object) and perhaps its `_meta`, each once and nothing else."""
     cdef Place begin
     cdef Span key
     cdef bint more = True
-    called.name.at = called.arguments.at = called.meta.at = NULL
+    called.name.at = called.arguments.at = called.meta.at = called.token.at = NULL
+    called.meta.size = called.token.size = 0
+    called.opened = 0
     if at >= end or at[0] != 0x7B:
         return NULL
     at = space(at + 1, end)
@@ -17,22 +24,84 @@ cdef Place read_params(Place at, Place end, Called* called) noexcept nogil:
         begin = at = member(at, end, &key)
         if at == NULL:
             return NULL
-        at = value(at, end, DEPTH)
-        if named(key, b"name", 4) and called.name.at == NULL:
-            called.name.at, called.name.size = begin, at - begin
-        elif named(key, b"arguments", 9) and called.arguments.at == NULL and begin < end and begin[0] == 0x7B:
-            called.arguments.at, called.arguments.size = begin, at - begin
-        elif named(key, b"_meta", 5) and called.meta.at == NULL:
+        if named(key, b"_meta", 5) and called.meta.at == NULL:
+            at = read_meta(at, end, called)
             called.meta.at, called.meta.size = begin, at - begin
         else:
-            return NULL
+            at = value(at, end, DEPTH)
+            if named(key, b"name", 4) and called.name.at == NULL:
+                called.name.at, called.name.size = begin, at - begin
+            elif named(key, b"arguments", 9) and called.arguments.at == NULL and begin < end and begin[0] == 0x7B:
+                called.arguments.at, called.arguments.size = begin, at - begin
+            else:
+                return NULL
         if at != NULL:
             at = following(at, end, &more)
         if at == NULL:
             return NULL
-    if called.name.at == NULL or called.arguments.at == NULL or called.meta.at == NULL:
+    if called.name.at == NULL or called.arguments.at == NULL:
         return NULL
     return at if (at - 1)[0] == 0x7D else NULL
+
+
+cdef Place read_meta(Place at, Place end, Called* called) noexcept nogil:
+    """Behind a `_meta`, an object: notes the progress token, and the values of a trace (W3C Trace Context, W3C Baggage), in which
+    calls alike may differ."""
+    cdef Place begin
+    cdef Span key
+    cdef bint more = True, plain = True, token
+    if at >= end or at[0] != 0x7B:
+        return NULL
+    at = space(at + 1, end)
+    if at < end and at[0] == 0x7D:
+        return at + 1
+    while more:
+        begin = at = member(at, end, &key)
+        if at == NULL:
+            return NULL
+        at = value(at, end, DEPTH)
+        if at == NULL:
+            return NULL
+        token = called.token.at == NULL and named(key, b"progressToken", 13) and (begin[0] == 0x22 or 0x30 <= begin[0] <= 0x39)
+        if token:
+            called.token.at, called.token.size = begin, at - begin
+        if called.opened < OPEN and (token or (begin[0] == 0x22 and (
+            named(key, b"traceparent", 11) or named(key, b"tracestate", 10) or named(key, b"baggage", 7)
+        ))):
+            called.open[called.opened].at, called.open[called.opened].size = begin, at - begin
+            called.opened += 1
+        at = following(at, end, &more)
+        if at == NULL:
+            return NULL
+    return at if (at - 1)[0] == 0x7D else NULL
+
+
+cdef bytes known_by(Called* called):
+    """What tracks are found by: a name and its `_meta` as they stand, without the values that may differ."""
+    cdef Py_ssize_t size = called.name.size + called.meta.size
+    cdef Place at = called.meta.at
+    cdef bytes found
+    cdef unsigned char* out
+    cdef int n
+    for n in range(called.opened):
+        size -= called.open[n].size
+    found = PyBytes_FromStringAndSize(NULL, size)
+    out = <unsigned char*> PyBytes_AS_STRING(found)
+    put(&out, called.name.at, called.name.size)
+    if at == NULL:
+        return found
+    for n in range(called.opened):
+        put(&out, at, called.open[n].at - at)
+        at = called.open[n].at + called.open[n].size
+    put(&out, at, called.meta.at + called.meta.size - at)
+    return found
+
+
+def call_key(bytes params not None):
+    """What the track of a plain call with these params is found by; None for params that are not plain."""
+    cdef Called called
+    cdef Place at = <Place> PyBytes_AS_STRING(params)
+    return known_by(&called) if read_params(at, at + len(params), &called) == at + len(params) else None
 
 
 cdef Place plain_result(Place at, Place end, bint* failed) noexcept nogil:
@@ -102,6 +171,44 @@ cdef Place texts(Place at, Place end) noexcept nogil:
         if at == NULL:
             return NULL
     return at if (at - 1)[0] == 0x5D else NULL
+
+
+cdef struct Answered:
+    Span id, result
+    bint failed
+
+
+cdef bint read_answer(Place at, Place end, Answered* found) noexcept nogil:
+    """Whether an answer and nothing else stands here: a number for its id, and a plain result."""
+    cdef Place begin
+    cdef Span key
+    cdef bint more = True, version = False
+    found.id.at = found.result.at = NULL
+    found.failed = False
+    at = space(at, end)
+    if at >= end or at[0] != 0x7B:
+        return False
+    at = space(at + 1, end)
+    while more:
+        begin = at = member(at, end, &key)
+        if at == NULL:
+            return False
+        if named(key, b"id", 2) and found.id.at == NULL:
+            at = digits(at, end)
+            found.id.at, found.id.size = begin, at - begin
+        elif named(key, b"result", 6) and found.result.at == NULL:
+            at = plain_result(at, end, &found.failed)
+            found.result.at, found.result.size = begin, at - begin
+        elif named(key, b"jsonrpc", 7) and not version:
+            at = word(at, end, b'"2.0"', 5)
+            version = True
+        else:
+            return False
+        if at != NULL:
+            at = following(at, end, &more)
+        if at == NULL:
+            return False
+    return (at - 1)[0] == 0x7D and space(at, end) == end and found.id.at != NULL and found.result.at != NULL and version
 
 
 # for tests: what is read here is read as the long way reads it

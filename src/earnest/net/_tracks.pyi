@@ -1,6 +1,7 @@
 """The compiled piece of the data path, as `tracks.py` describes it. It may not be there: nothing but `tracks.py` imports it."""
 
 from collections.abc import Callable, Iterator
+from mmap import mmap
 from typing import Any, Literal
 
 MARK: str
@@ -41,6 +42,10 @@ def canonical_form(raw: bytes) -> bytes | None:
 def reaches(arguments: bytes) -> bool:
     """Whether the floor has to look at arguments."""
 
+def call_key(params: bytes) -> bytes | None:
+    """What the track of a plain call with these params is found by: its name and its `_meta` without the values in which calls
+    alike may differ (progress token, trace). None for params that are not plain."""
+
 def plain(result: bytes) -> bool | None:
     """Whether a plain result is an error; None for a result that is not plain."""
 
@@ -79,6 +84,54 @@ class Carrier:
     idle_s: float
     def data_received(self, data: bytes) -> None: ...
 
+class MappedJournal:
+    """See `tracks.PlainJournal`."""
+
+    _slots: dict[bytes, int]
+    _free: list[int]
+    _read: int
+    _scan: int
+    _write: int
+    def _pin(
+        self,
+        view: mmap,
+        *,
+        cells: tuple[int, int, int, int],
+        slots: tuple[int, int, int],
+        input: tuple[int, int, int, int],
+        leaving: int,
+    ) -> None: ...
+    def _unpin(self) -> None: ...
+
+class PipePort:
+    """See `tracks.PlainPipePort`."""
+
+    tracks: dict[bytes, Track | None]
+    trips: dict[bytes, Trip]
+    along: Tracks | None
+    longest: int
+    closed: bool
+    _journal: Any
+    _closing: bool
+    _eof: bool
+    _unsent: Any
+    def _pass_by(self, filling: int, emptying: int, sink: int, socket: bool, most: int) -> None: ...
+    def begin_lines(self) -> None: ...
+
+class PipeCarrier:
+    """See `tracks.PlainPipeCarrier`."""
+
+    trips: dict[int, Trip]
+    numbers: Iterator[int]
+    _lost: Any
+    _stdin: Any
+    _closing: bool
+    _ended_output: bool
+    _unwritten: list[bytes]
+    _buffer: Any
+    def received(self, data: bytes) -> None: ...
+    def whole_line(self, line: bytes) -> None: ...
+
 class Track:
     facts: Any
     tally: Tally
@@ -97,6 +150,7 @@ class Track:
         numbers: Iterator[int],
         idle: list[Any],
         waiting: object,
+        line: PipeCarrier | None,
         floor: Callable[[bytes], bool],
         client: str,
         server: str,
@@ -114,6 +168,8 @@ class Trip:
     receipt: int
     time: float
     number: int
+    odd: bool
+    """What its server said is not plain."""
     over: bool
     @property
     def body(self) -> bytes: ...

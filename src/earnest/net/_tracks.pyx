@@ -16,6 +16,7 @@ include "_scan.pxi"
 include "_records.pxi"
 include "_heads.pxi"
 include "_plain.pxi"
+include "_pipes.pxi"
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* where, size_t size, const void* what, size_t length)
@@ -104,12 +105,13 @@ cdef class Track:
     cdef object numbers, waiting, floor, client, server
     cdef tuple of_answer
     cdef list idle
+    cdef PipeCarrier line
     cdef long client_limit, server_limit, labels_after
     cdef readonly long trips
 
     def __init__(self, *, facts, Tally tally not None, tuple guards not None, tuple of_answer not None, bytes decision not None,
-                 bytes lead not None, bytes said not None, numbers, list idle not None, waiting, floor, client, server,
-                 tuple limits not None, long labels_after):
+                 bytes lead not None, bytes said not None, numbers, list idle not None, waiting, PipeCarrier line, floor,
+                 client, server, tuple limits not None, long labels_after):
         # Of a record of time 0.0 and no digest, the three pieces around those two.
         before, time, rest = decision.partition(b'"time":0.0')
         between, digest, after = rest.partition(b'"arguments_sha256":""')
@@ -127,6 +129,7 @@ cdef class Track:
         self.numbers = numbers
         self.idle = idle
         self.waiting = waiting
+        self.line = line
         self.floor = floor
         self.client = client
         self.server = server
@@ -154,8 +157,8 @@ cdef count_out(dict counts, object name):
 cdef class Trip:
     cdef Tracks tracks
     cdef readonly Track track
-    cdef readonly Port connection
-    cdef readonly Carrier upstream
+    cdef readonly object connection  # a Port, or a PipePort
+    cdef readonly object upstream    # a Carrier, or a PipeCarrier, once it is sent
     cdef readonly bytes id
     cdef readonly bytes body
     cdef readonly bytes arguments
@@ -163,7 +166,8 @@ cdef class Trip:
     cdef readonly long long receipt
     cdef readonly double time
     cdef readonly long long number
-    cdef Py_ssize_t params_at, params_size
+    cdef Py_ssize_t params_at, params_size, token_at, token_size
+    cdef public bint odd  # what its server said is not plain
     cdef bytes first
     cdef list parts
     cdef long long missing
@@ -235,6 +239,9 @@ cdef class Trip:
         """Let go of it; its places in the counts are whoever's goes on with it."""
         self.over = True
         self.tracks.under_way.discard(self)
+        if self.track.line is not None:
+            (<PipePort> self.connection).trips.pop(self.id, None)
+            self.track.line.trips.pop(self.number, None)
 
     def become(self):
         """Make an ordinary call of it, in the state that it is in."""
@@ -289,12 +296,15 @@ cdef class Tracks:
         trip = self.read(tracks, data[body:])
         if trip is None or not self.judge(trip):
             return None
+        self.start(trip, connection)
+        return trip
+
+    cdef start(self, Trip trip, connection):
         trip.connection = connection
         self.begun += 1
         self.under_way.add(trip)
         self.queue.append(trip)
         self.soon()
-        return trip
 
     cdef soon(self):
         if not self.flushing:
@@ -344,7 +354,7 @@ cdef class Tracks:
             return None
         if id.at == NULL or method.at == NULL or params.at == NULL or version.at == NULL:
             return None
-        track = tracks.get(piece(called.name.at, called.name.size) + piece(called.meta.at, called.meta.size))
+        track = tracks.get(known_by(&called))
         if track is None:
             return None
         trip = Trip.__new__(Trip)
@@ -353,6 +363,8 @@ cdef class Tracks:
         trip.body = data
         trip.id = piece(id.at, id.size)
         trip.params_at, trip.params_size = params.at - start, params.size
+        if called.token.at != NULL:
+            trip.token_at, trip.token_size = called.token.at - start, called.token.size
         trip.arguments = piece(called.arguments.at, called.arguments.size)
         return trip
 
@@ -411,15 +423,26 @@ cdef class Tracks:
     def depart(self):
         """Send what is queued, now that its decisions are written. Returns what there is no free connection for."""
         cdef Trip trip
-        cdef list left = []
+        cdef PipeCarrier line
+        cdef list left = [], lines = []
         cdef list queue = self.queue
         self.flushing = False
         if not queue:
             return left
         self.queue = []
         for trip in queue:
-            if not trip.over and not self.send(trip):
+            if trip.over:
+                continue
+            line = trip.track.line
+            if line is None:
+                if not self.send(trip):
+                    left.append(trip)
+            elif not line.carry(trip):
                 left.append(trip)
+            elif line not in lines:
+                lines.append(line)
+        for line in lines:
+            line.depart()
         return left
 
     cdef bint send(self, Trip trip) except -1:
@@ -443,40 +466,12 @@ cdef class Tracks:
     cdef bint arrive(self, Trip trip, bytes data, Py_ssize_t body, Py_ssize_t stop, bytes tail) except -1:
         """Give the answer that stands in `data` from `body` to `stop`, if it is a plain result of this call. `tail`: what must
         still come behind it."""
-        cdef Place at = <Place> PyBytes_AS_STRING(data) + body
-        cdef Place end = <Place> PyBytes_AS_STRING(data) + stop, begin
-        cdef Span key, id, result, version
-        cdef bint more = True, failed = False
-        id.at = result.at = version.at = NULL
-        at = space(at, end)
-        if at >= end or at[0] != 0x7B:
+        cdef Place at = <Place> PyBytes_AS_STRING(data)
+        cdef Answered found
+        if not read_answer(at + body, at + stop, &found) or piece(found.id.at, found.id.size) != whole(trip.number):
             return False
-        at = space(at + 1, end)
-        while more:
-            begin = at = member(at, end, &key)
-            if at == NULL:
-                return False
-            if named(key, b"id", 2) and id.at == NULL:
-                at = digits(at, end)
-                id.at, id.size = begin, at - begin
-            elif named(key, b"result", 6) and result.at == NULL:
-                at = plain_result(at, end, &failed)
-                result.at, result.size = begin, at - begin
-            elif named(key, b"jsonrpc", 7) and version.at == NULL:
-                at = word(at, end, b'"2.0"', 5)
-                version.at = begin
-            else:
-                return False
-            if at != NULL:
-                at = following(at, end, &more)
-            if at == NULL:
-                return False
-        if (at - 1)[0] != 0x7D or space(at, end) != end or id.at == NULL or result.at == NULL or version.at == NULL:
-            return False
-        if piece(id.at, id.size) != whole(trip.number):
-            return False
-        self.finish(trip, failed, data, result.at - <Place> PyBytes_AS_STRING(data), result.size)
-        if trip.upstream.carried(trip.known, trip.track.waiting, tail):
+        self.finish(trip, found.failed, data, found.result.at - at, found.result.size)
+        if (<Carrier> trip.upstream).carried(trip.known, trip.track.waiting, tail):
             trip.track.idle.append(trip.upstream)
         return True
 
@@ -486,7 +481,7 @@ cdef class Tracks:
         cdef double now = self.clock()
         cdef bytes sha256 = digest(data, at, result)
         cdef Py_ssize_t size = len(ENVELOPE) + len(trip.id) + len(RESULT) + len(track.said) + result
-        cdef Port connection = trip.connection
+        cdef Port connection
         trip.leave()
         count_out(self.by_client, track.client)
         count_out(self.by_server, track.server)
@@ -499,6 +494,12 @@ cdef class Tracks:
             b',"detail":""}',
         )))
         self.soon()
+        if track.line is not None:
+            (<PipePort> trip.connection).give(trip.id, b"".join(
+                (ENVELOPE, trip.id, RESULT, track.said, piece(<Place> PyBytes_AS_STRING(data) + at + 1, result - 1), b"}\n")
+            ))
+            return
+        connection = <Port?> trip.connection
         head = b"".join((HEAD, whole(size), b"\r\n\r\n", ENVELOPE, trip.id, RESULT, track.said))
         # What was said stands in place of the brace that opens the result.
         if result < APART:

@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from mmap import mmap
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from earnest.core.receipt import Chain
 
 if TYPE_CHECKING:
     from earnest.net import _tracks as compiled
-    from earnest.net._tracks import Track, Trip
+    from earnest.net._tracks import Track, Tracks, Trip
 else:
     compiled = None
     if os.environ.get("EARNEST_COMPILED") != "0":
@@ -42,16 +43,21 @@ else:
             # Made of other sources than those that lie here, it would not fit the rest.
             folder = os.path.dirname(__file__)
             sources = b""
-            for name in ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi"):
+            for name in ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi", "_pipes.pxi"):
                 with open(os.path.join(folder, name), "rb") as file:
                     sources += file.read()
             if hashlib.sha256(sources).hexdigest()[:16] != compiled.MARK:
                 compiled = None
 
-__all__ = ["AVAILABLE", "Carrier", "Facts", "Ground", "Known", "Port", "chain_of", "compiled"]
+__all__ = [
+    "AVAILABLE", "DEPTH_READ", "Carrier", "Facts", "Ground", "Known", "MappedJournal", "PipeCarrier", "PipePort", "Port",
+    "chain_of", "compiled",
+]  # fmt: skip
 
 AVAILABLE = compiled is not None
 """Whether calls can go along tracks here."""
+DEPTH_READ = compiled.DEPTH_READ if AVAILABLE else 0
+"""Levels of a message that is read there, at most."""
 
 
 class PlainPort:
@@ -98,10 +104,88 @@ class PlainCarrier:
         raise NotImplementedError
 
 
+class PlainJournal:
+    """What of a client's journal each call along a track goes through, where there are no tracks."""
+
+    _slots: dict[bytes, int]
+    _free: list[int]
+    _read: int
+    _scan: int
+    _write: int
+
+    def _pin(self, view: mmap, **where: object) -> None:
+        """The memory it stands in, and where in it things are."""
+
+    def _unpin(self) -> None:
+        """Let go of that memory."""
+
+
+class PlainPipePort:
+    """The same of a client on its pipes."""
+
+    tracks: dict[bytes, Track | None]
+    trips: dict[bytes, Trip]
+    along: Tracks | None
+    longest: int
+    closed: bool
+    _closing: bool
+    _eof: bool
+    _unsent: Any
+
+    def __init__(self) -> None:
+        self.tracks, self.trips = {}, {}
+        self.along = None
+        self.longest = 0
+        self.closed = self._closing = self._eof = False
+
+    def _pass_by(self, filling: int, emptying: int, sink: int, socket: bool, most: int) -> None:
+        """Answers go by a passage."""
+
+    def begin_lines(self) -> None:
+        """Begin the calls that stand next in the input, as long as they go along tracks."""
+
+
+class PlainPipeCarrier:
+    """The same of a server on its pipes."""
+
+    trips: dict[int, Trip]
+    numbers: Iterator[int]
+    _lost: Any
+    _stdin: Any
+    _closing: bool
+    _ended_output: bool
+    _unwritten: list[bytes]
+    _buffer: Any
+
+    def __init__(self) -> None:
+        self.trips = {}
+        self._closing = self._ended_output = False
+
+    def received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self._received(data)
+
+    def whole_line(self, line: bytes) -> None:
+        """A line has come."""
+        self._line(line)
+
+    def _received(self, data: bytes) -> None:
+        """Bytes of which not each line is an answer to a call along a track."""
+        raise NotImplementedError
+
+    def _line(self, line: bytes) -> None:
+        """A line that is no answer to a call along a track."""
+        raise NotImplementedError
+
+
 if TYPE_CHECKING:
-    from earnest.net._tracks import Carrier, Port
+    from earnest.net._tracks import Carrier, MappedJournal, PipeCarrier, PipePort, Port
+elif AVAILABLE:
+    Port, Carrier = compiled.Port, compiled.Carrier
+    MappedJournal, PipePort, PipeCarrier = compiled.MappedJournal, compiled.PipePort, compiled.PipeCarrier
 else:
-    Port, Carrier = (compiled.Port, compiled.Carrier) if AVAILABLE else (PlainPort, PlainCarrier)
+    Port, Carrier = PlainPort, PlainCarrier
+    MappedJournal, PipePort, PipeCarrier = PlainJournal, PlainPipePort, PlainPipeCarrier
 
 
 def chain_of(writer: str) -> Chain:
@@ -121,5 +205,5 @@ class Facts(Protocol):
 
 
 Known = dict[bytes, "dict[bytes, Track | None]"]
-"""The tracks of one client by shape of head, then by name of tool and `_meta`, both as they stood; None for a tool whose calls
-are better off without."""
+"""The tracks of one client by shape of head, then by name of tool and `_meta` (`call_key`); None for a tool whose calls are
+better off without. A client on pipes has no heads: its are the inner one alone."""

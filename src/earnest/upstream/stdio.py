@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Final, cast
 import msgspec
 
 from earnest.core.errors import EarnestError
+from earnest.net.tracks import PipeCarrier
 from earnest.protocol import envelope
 from earnest.protocol.calls import string
 from earnest.protocol.envelope import Limits, Message, WireError
@@ -58,7 +60,7 @@ class _Process(asyncio.SubprocessProtocol):
         if fd != 1:
             self._link._words.heard(data)
         elif self._link._process is self:
-            self._link._received(data)
+            self._link.received(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 1 and self._link._process is self:
@@ -83,7 +85,7 @@ class _Exchange(Exchange):
         self._link._cancel(self.id, reason)
 
 
-class StdioLink:
+class StdioLink(PipeCarrier):
     """One server process and the session with it. See `earnest.upstream.base.Link`."""
 
     def __init__(
@@ -102,6 +104,7 @@ class StdioLink:
     ) -> None:
         """`started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left. `scrub` takes
         secrets out of what the server writes to standard error."""
+        super().__init__()
         self._words = Words(name, log, scrub, lambda: asyncio.get_running_loop().time())
         self.name = name
         self.hello = ServerHello(modern=False, version="")
@@ -122,12 +125,10 @@ class StdioLink:
         self._exchanges: dict[bytes, _Exchange] = {}
         self._subscriptions: dict[bytes, _Exchange] = {}
         """`subscriptions/listen` of the link's users: under way for long, and no call that a log could belong to."""
-        self._next = 0
+        self.numbers = itertools.count(1)
         self._lost: EarnestError | None = None
         self._process: _Process | None = None
-        self._ended_output = False
         self._listening = b""
-        self._closing = False
 
     # opening and closing
 
@@ -243,7 +244,7 @@ class StdioLink:
         if not buffer and data.endswith(b"\n"):
             for line in data.split(b"\n"):
                 if line:
-                    self._line(line)
+                    self.whole_line(line)
             return
         buffer += data
         while True:
@@ -251,10 +252,10 @@ class StdioLink:
             if end < 0:
                 self._scanned = len(buffer)
                 break
-            line = bytes(buffer[: end + 1])
+            line = bytes(buffer[:end])
             del buffer[: end + 1]
             self._scanned = 0
-            self._line(line)
+            self.whole_line(line)
         if len(buffer) > LINE_LIMIT:
             buffer.clear()
             self._scanned = 0
@@ -276,6 +277,7 @@ class StdioLink:
             self._misread(line)
             return
         if message.kind == "response" or message.kind == "error":
+            self._off_track(message.id)
             exchange = self._exchanges.pop(message.id, None) or self._subscriptions.pop(message.id, None)
             if exchange is None and message.id == self._listening:
                 self._listening = b""
@@ -289,11 +291,27 @@ class StdioLink:
         else:
             self._requested(message)
 
+    def _off_track(self, id: bytes) -> None:
+        """What was said of a call is no plain result: if it is on a track, it goes on as an exchange."""
+        trip = self.trips.get(int(id)) if self.trips and id.isdigit() else None
+        if trip is not None:
+            trip.odd = True
+            trip.become()
+
+    def _only(self) -> _Exchange | None:
+        """The one call under way, if there is no other."""
+        if len(self._exchanges) + len(self.trips) != 1:
+            return None
+        for id in [b"%d" % number for number in self.trips]:
+            self._off_track(id)
+        return next(iter(self._exchanges.values()), None)
+
     def _misread(self, line: bytes) -> None:
         """Nobody waits for an answer that came and cannot be read."""
         whose = salvage(line)
         if whose is None:
             return
+        self._off_track(whose.id)
         if whose.kind == "request":
             self._write(envelope.error(whose.id, envelope.INVALID_REQUEST, "this request cannot be read"))
         elif (exchange := self._exchanges.pop(whose.id, None) or self._subscriptions.pop(whose.id, None)) is not None:
@@ -304,12 +322,14 @@ class StdioLink:
             exchange.handler.message(message)
             return
         if message.method == "notifications/progress":
-            exchange = self._exchanges.get(progress_token(message.params))
+            token = progress_token(message.params)
+            self._off_track(token)
+            exchange = self._exchanges.get(token)
             if exchange is not None:
                 exchange.handler.message(message)
             return
-        if message.method == "notifications/message" and len(self._exchanges) == 1:
-            next(iter(self._exchanges.values())).handler.message(message)
+        if message.method == "notifications/message" and (only := self._only()) is not None:
+            only.handler.message(message)
             return
         if message.method != "notifications/subscriptions/acknowledged":
             self.on_notification(message)
@@ -322,7 +342,7 @@ class StdioLink:
             self._write(envelope.result(message.id, b"{}"))
             return
         # On a pipe nothing says which call a request belongs to: only a single call in flight can own it.
-        if len(self._exchanges) == 1 and next(iter(self._exchanges.values())).handler.request(message):
+        if (only := self._only()) is not None and only.handler.request(message):
             return
         self._write(envelope.error(message.id, -32601, "no call in flight that this request could belong to"))
 
@@ -364,8 +384,17 @@ class StdioLink:
     # what is said to the server
 
     def reserve(self) -> int:
-        self._next += 1
-        return self._next
+        return next(self.numbers)
+
+    def along(self) -> list[tuple[str, object, object, object]]:
+        """What it stands on that calls along a track (`net.tracks`) go out here."""
+        return [("is", self, name, found) for name, found in (("_lost", None), ("_closing", False), ("_ended_output", False))]
+
+    def adopt(self, number: int, handler: ExchangeHandler, _: object = None) -> Exchange:
+        """A call of this number that went along a track goes on as an exchange like others."""
+        token = b"%d" % number
+        exchange = self._exchanges[token] = _Exchange(self, token, handler)
+        return exchange
 
     def call(
         self,
@@ -435,10 +464,15 @@ class StdioLink:
             self._flush()
 
     def _flush(self) -> None:
-        stdin, data = self._stdin, b"".join(self._unwritten)
+        data = b"".join(self._unwritten)
         self._unwritten.clear()
         self._unwritten_bytes = 0
-        if not data or stdin is None or stdin.is_closing():
+        if data:
+            self._say(data)
+
+    def _say(self, data: bytes) -> None:
+        stdin = self._stdin
+        if stdin is None or stdin.is_closing():
             return
         stdin.write(data)
         if stdin.get_write_buffer_size() > WRITE_HIGH:
@@ -456,6 +490,8 @@ class StdioLink:
         if self._lost is not None:
             return
         self._lost = error
+        for id in [b"%d" % number for number in self.trips]:
+            self._off_track(id)
         exchanges = [*self._exchanges.values(), *self._subscriptions.values()]
         self._exchanges.clear()
         self._subscriptions.clear()

@@ -239,15 +239,16 @@ class Writer:
         self._tearing = tearing
         self._on_pressure = on_pressure
         self._on_failed = on_failed
-        self._queue: deque[tuple[memoryview, Callable[[], None] | None, bytes]] = deque()
+        self.queue: deque[tuple[memoryview, Callable[[], None] | None, bytes]] = deque()
+        """What has not gone yet."""
         self._torn = False
         self._pressed = False
         self._failed = False
         self.queued_bytes = 0
 
     def go_on(self, left: Callable[[], None]) -> None:
-        """Moves on an answer that an earlier daemon put into the passage; before anything is sent."""
-        self._queue.append((memoryview(b""), left, b""))
+        """Moves on answers that stand in the passage; nothing else waits."""
+        self.queue.append((memoryview(b""), left, b""))
         self._filled = True
         self._flush()
 
@@ -255,9 +256,9 @@ class Writer:
         """Queues a line (its end included), and writes what goes at once. `answers`: the id that is owed it."""
         if self._failed:
             return
-        self._queue.append((memoryview(line), left, answers))
+        self.queue.append((memoryview(line), left, answers))
         self.queued_bytes += len(line)
-        if len(self._queue) == 1:
+        if len(self.queue) == 1:
             self._flush()
         if self.queued_bytes > LIMIT_BYTES:
             self._fail(f"the client does not read: {self.queued_bytes} bytes wait for it (limit {LIMIT_BYTES})")
@@ -266,8 +267,8 @@ class Writer:
             self._on_pressure(True)
 
     def _flush(self) -> None:
-        while self._queue:
-            data, left, answers = self._queue[0]
+        while self.queue:
+            data, left, answers = self.queue[0]
             plain = self._passage.before(answers, data) if answers and self._passage is not None else len(data)
             if self._filled or plain == 0 < len(data):
                 if not self._pass(answers, data, left):
@@ -283,12 +284,12 @@ class Writer:
                 return
             self.queued_bytes -= count
             if count < len(data):
-                self._queue[0] = (data[count:], left, answers)
+                self.queue[0] = (data[count:], left, answers)
                 if count == 0:
                     self._sink.wait(self._flush)
                     break
                 continue
-            self._queue.popleft()
+            self.queue.popleft()
             if left is not None:
                 left()
             if self._torn:
@@ -315,7 +316,7 @@ class Writer:
             return False
         self._filled = False
         self.queued_bytes -= len(data)
-        self._queue.popleft()
+        self.queue.popleft()
         if left is not None:
             left()
         if self._torn:
@@ -327,12 +328,12 @@ class Writer:
     def close(self) -> None:
         """Drops what is queued and closes the sink."""
         self._failed = True
-        self._queue.clear()
+        self.queue.clear()
         self._sink.close()
 
     def _fail(self, text: str) -> None:
         self._failed = True
-        self._queue.clear()
+        self.queue.clear()
         self.queued_bytes = 0
         self._sink.unwait()
         self._on_failed(text)

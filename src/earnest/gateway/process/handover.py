@@ -10,17 +10,18 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.gateway.process.arrivals import Arrival
-from earnest.gateway.process.descriptors import Sink, Source, Writer
+from earnest.gateway.process.descriptors import Kind, Sink, Source, Writer
 from earnest.gateway.process.journal import LINE_BYTES, Journal, Stage
 from earnest.gateway.process.link import ShimLink, caller
-from earnest.gateway.process.passage import Passage
+from earnest.gateway.process.passage import MOST_BYTES, Passage
+from earnest.net.tracks import PipePort
 
 SERVER_UNAVAILABLE = -31003
 MAYBE = (
@@ -57,7 +58,7 @@ def error_line(id: bytes, code: int, message: str) -> bytes:
     return b'{"jsonrpc":"2.0","id":' + (id or b"null") + b',"error":' + body + b"}"
 
 
-class StdioPeer:
+class StdioPeer(PipePort):
     """A client on its server's standard input and output.
 
     The application sets `on_message` (one line without its end, called in order; what is to survive a kill
@@ -72,6 +73,7 @@ class StdioPeer:
         """Raises `EarnestError` if the descriptors are not what a shim sends."""
         if len(arrival.fds) != 6:
             raise EarnestError("E1508", f"{len(arrival.fds)} descriptors came, 6 were expected.")
+        super().__init__()
         passage = arrival.fds.pop(4), arrival.fds.pop(4)
         self.who = caller(arrival)
         self.on_message: Callable[[bytes], None] = _unset
@@ -98,18 +100,18 @@ class StdioPeer:
             on_failed=self._failed,
             passage=self._passage,
         )
+        self._unsent = self._writer.queue
+        if self._passage.usable:
+            self._pass_by(*self._passage.ends(), self._sink.fileno(), self._sink.kind is Kind.SOCKET, MOST_BYTES)
         self._link = ShimLink(loop, arrival.sock, self._gone)
         self._held: set[str] = {"start"}
         self._own = b'"earnest-resume-%d"' % self.epoch
         self._opening_id = b""
         self._in_hand = False
         """A line was handed on that is in the input still."""
-        self._eof = False
         self._skipping = False
         self._tail = b""
         self._head = b""
-        self._closing = False
-        self.closed = False
         self._timer: asyncio.TimerHandle | None = None
 
     # what the application calls
@@ -239,9 +241,9 @@ class StdioPeer:
         if opening:
             self._opening_id = bytes(_envelope.decode(opening).id)
         if leaving:
-            if leaving == self._opening_id:
+            if self._opening_id in leaving:
                 journal.stage = Stage.OPENED
-            self._writer.go_on(partial(self._left, leaving))
+            self._move_on(leaving)
         reopening = journal.stage is Stage.OPENING
         line = journal.line()
         if line is not None:
@@ -249,7 +251,7 @@ class StdioPeer:
             if id and (id in journal or (reopening and id == self._opening_id)):
                 journal.consume()  # it was passed on, the kill fell before it was taken out
         for id in journal:
-            if id != leaving and not (reopening and id == self._opening_id):
+            if id not in leaving and not (reopening and id == self._opening_id):
                 self.send(error_line(id, SERVER_UNAVAILABLE, MAYBE), id)
         if reopening:
             self._hand_on(opening)
@@ -300,6 +302,8 @@ class StdioPeer:
     def _deliver(self) -> None:
         journal = self._journal
         while not self.closed and not self._closing and not self._held:
+            if not self._skipping:
+                self.begin_lines()
             line = journal.line()
             if line is None:
                 if len(journal.rest()) > LINE_BYTES or self._skipping:
@@ -384,6 +388,14 @@ class StdioPeer:
             journal.stage = Stage.OPENED
         if self._eof:
             self._maybe_end()
+
+    def _move_on(self, ids: Collection[bytes]) -> None:
+        """The answers to these ids stand in the passage."""
+        self._writer.go_on(partial(self._all_left, ids))
+
+    def _all_left(self, ids: Collection[bytes]) -> None:
+        for id in ids:
+            self._left(id)
 
     def _tearing(self, half: bool) -> None:
         if not self.closed:

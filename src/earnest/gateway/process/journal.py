@@ -3,9 +3,10 @@
 Layout, all numbers 4 bytes in native order, each written by one store (a kill falls before or after it):
 
     0        cells: magic, half-written, count of delivered lines (the shim reads it), stage, read position,
-             epoch, length of the opening, high-water mark of the input, slot of the answer that is leaving
-             (plus one), whether all of it stands in the passage (`passage.py`)
-    4096     1024 slots of 128 bytes for ids in flight: length (0: free), the id's raw JSON token
+             epoch, length of the opening, high-water mark of the input, (unused), whether all of the answers
+             that are leaving stands in the passage (`passage.py`)
+    4096     1024 slots of 128 bytes for ids in flight: length (0: free; + 256: its answer is leaving), the id's
+             raw JSON token
     256 KiB  the client's `initialize` line
     1 MiB    input: bytes are read *into* this page, so there is no moment in which one is read and forgotten
 
@@ -17,10 +18,12 @@ out only when its answer has left, and at once then; half-written is set before 
 import fcntl
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from enum import IntEnum
 
 from earnest.core.errors import EarnestError
+from earnest.net.tracks import MappedJournal
 from earnest.shim.handover import JOURNAL_BYTES, PROGRESS_AT
 
 ID_SLOTS = 1024
@@ -29,9 +32,10 @@ OPENING_BYTES = 256 << 10
 LINE_BYTES = 4 << 20
 """Longest line taken from a client, in bytes."""
 
-_MAGIC = 0x314E4A45
-_MAGIC_CELL, _HALF, _PROGRESS, _STAGE, _READ, _EPOCH, _OPENING, _HIGH, _LEAVING, _WHOLE = range(10)
+_MAGIC = 0x324E4A45
+_MAGIC_CELL, _HALF, _PROGRESS, _STAGE, _READ, _EPOCH, _OPENING, _HIGH, _, _WHOLE = range(10)
 _IDS_AT, _SLOT = 4096, 128
+_LEAVING = 256
 _OPENING_AT = 256 << 10
 _INPUT_AT = 1 << 20
 _INPUT_BYTES = JOURNAL_BYTES - _INPUT_AT
@@ -53,7 +57,7 @@ class Stage(IntEnum):
     """The client's `notifications/initialized` was passed on."""
 
 
-class Journal:
+class Journal(MappedJournal):
     """One client's journal. `epoch` counts the daemons that held it, from 1."""
 
     def __init__(self, fd: int) -> None:
@@ -81,7 +85,7 @@ class Journal:
         self._free: list[int] = []
         for slot in range(ID_SLOTS - 1, -1, -1):
             at = _IDS_AT + slot * _SLOT
-            length = int.from_bytes(self._view[at : at + 4], "little")
+            length = int.from_bytes(self._view[at : at + 4], sys.byteorder) & ~_LEAVING
             if 0 < length <= ID_BYTES:
                 self._slots[bytes(self._view[at + 4 : at + 4 + length])] = slot
             else:
@@ -92,9 +96,17 @@ class Journal:
         self._write = (JOURNAL_BYTES if end < 0 else end) - _INPUT_AT
         # what an interrupted move left behind
         self._zero(self._write, min(self._cells[_HIGH], _INPUT_BYTES))
+        self._pin(
+            self._map,
+            cells=(_READ, _WHOLE, _PROGRESS, _HIGH),
+            slots=(_IDS_AT, _SLOT, ID_BYTES),
+            input=(_INPUT_AT, _INPUT_BYTES, LINE_BYTES, _CHUNK),
+            leaving=_LEAVING,
+        )
 
     def close(self) -> None:
         """Unmaps; the shim's copy stays."""
+        self._unpin()
         self._cells.release()
         self._view.release()
         try:
@@ -127,38 +139,49 @@ class Journal:
         slot = self._free.pop()
         at = _IDS_AT + slot * _SLOT
         self._view[at + 4 : at + 4 + len(id)] = id
-        self._view[at : at + 4] = len(id).to_bytes(4, "little")
+        self._mark(slot, len(id))
         self._slots[id] = slot
 
     def finish(self, id: bytes) -> None:
         """Forgets an id: its answer has left."""
         slot = self._slots.pop(id, -1)
         if slot >= 0:
-            at = _IDS_AT + slot * _SLOT
-            self._view[at : at + 4] = b"\0\0\0\0"
+            self._mark(slot, 0)
             self._free.append(slot)
 
-    # the answer that is leaving
+    # the answers that are leaving
 
     def stage_answer(self, id: bytes) -> None:
         """Notes whose answer goes into the passage next."""
         self._cells[_WHOLE] = 0
-        self._cells[_LEAVING] = self._slots[id] + 1
+        self._mark(self._slots[id], len(id) | _LEAVING)
 
     def answer_staged(self) -> None:
         """Notes that all of it stands there."""
         self._cells[_WHOLE] = 1
 
     def forget_staged(self) -> None:
-        """Notes that no answer is leaving."""
-        self._cells[_LEAVING] = 0
+        """Notes that all of them have left; their ids are out."""
+        self._cells[_WHOLE] = 0
+
+    def drop_staged(self) -> None:
+        """Notes that none is leaving."""
+        self._cells[_WHOLE] = 0
+        for id in self._leaving():
+            self._mark(self._slots[id], len(id))
 
     @property
-    def staged(self) -> tuple[bytes, bool]:
-        """The id whose answer is leaving (empty if none is, or if its answer has left) and whether all of it stood there."""
-        slot = self._cells[_LEAVING] - 1
-        id = next((id for id, at in self._slots.items() if at == slot), b"")
-        return id, self._cells[_WHOLE] != 0
+    def staged(self) -> tuple[tuple[bytes, ...], bool]:
+        """The ids whose answers are leaving and have not all left, and whether all of them stood there."""
+        return self._leaving(), self._cells[_WHOLE] != 0
+
+    def _leaving(self) -> tuple[bytes, ...]:
+        ats = {id: _IDS_AT + slot * _SLOT for id, slot in self._slots.items()}
+        return tuple(id for id, at in ats.items() if int.from_bytes(self._view[at : at + 4], sys.byteorder) & _LEAVING)
+
+    def _mark(self, slot: int, value: int) -> None:
+        at = _IDS_AT + slot * _SLOT
+        self._view[at : at + 4] = value.to_bytes(4, sys.byteorder)
 
     def delivered(self) -> None:
         """Counts one line that left, for the shim's patience."""

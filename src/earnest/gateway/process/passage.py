@@ -11,8 +11,9 @@ answer goes into a pipe that the shim owns, which outlives the daemon, and from 
     move            a kill leaves the rest; the next daemon moves it on
     take the id out, forget the note
 
-Of a longer answer the last `MOST_BYTES` go this way, since it is the end that counts. It is for clients that read from a pipe
-or a socket with room enough; files and terminals take the plain way, as everything does where there is no `splice` (macOS).
+Several answers of one moment go together: the same steps, with all of their ids (`_pipes.pxi` has them compiled). Of a longer
+answer the last `MOST_BYTES` go this way, since it is the end that counts. It is for clients that read from a pipe or a socket
+with room enough; files and terminals take the plain way, as everything does where there is no `splice` (macOS).
 """
 
 from __future__ import annotations
@@ -76,16 +77,20 @@ class Passage:
         if not self._closed:  # the last answer may end the client
             self._journal.forget_staged()
 
-    def left_over(self) -> bytes:
-        """The id whose answer an earlier daemon put into the pipe whole, to be moved on from where it is; else nothing, and the
-        pipe is empty."""
-        id, whole = self._journal.staged
-        if id and whole and id in self._journal:
-            return id
+    def left_over(self) -> tuple[bytes, ...]:
+        """The ids whose answers an earlier daemon put into the pipe whole, to be moved on from where they are; else none, and
+        the pipe is empty."""
+        ids, whole = self._journal.staged
+        if ids and whole:
+            return ids
         while self.waiting():
             os.read(self._out, MOST_BYTES)
-        self._journal.forget_staged()
-        return b""
+        self._journal.drop_staged()
+        return ()
+
+    def ends(self) -> tuple[int, int]:
+        """Where answers are put in and where they are moved on from."""
+        return self._in, self._out
 
     def close(self) -> None:
         """Close both ends; the shim's stay."""
