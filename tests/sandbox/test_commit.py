@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 
 from earnest.core.errors import EarnestError
 from earnest.sandbox import commit
-from earnest.sandbox.commit import Conflict, Work
+from earnest.sandbox.commit import Work
+from earnest.sandbox.journalled import STAGING, Conflict
 from earnest.sandbox.undo import Undos
 from sandbox import tree
 
@@ -172,7 +173,7 @@ def test_killed_after_all_stands_it_stands(place, monkeypatch):
         with pytest.raises(Killed):
             place.commit(changes, begun)
     assert place.undos.recover() == []
-    assert not [name for name in os.listdir(place.base) if name.startswith(commit.STAGING)]
+    assert not [name for name in os.listdir(place.base) if name.startswith(STAGING)]
     assert (place.base / "changed").read_bytes() == b"after"
     assert [done.meta.tool for done in place.undos.listed()] == ["write_file"]
 

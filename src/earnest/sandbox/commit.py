@@ -1,6 +1,6 @@
 """Making a change for real: all of it, or nothing that stays.
 
-A `Job` is a list of steps (from what stands there to what is to stand there) in folders held open, and a file, the journal, in
+A `Job` (`journalled.py`) is a list of steps (from what stands there to what is to stand there) in folders held open, and a file, the journal, in
 which it stands before anything is touched. What is new is written into a folder of its own right in the granted folder (the
 staging folder); then everything is renamed: old things out of the way, into the staging folder, new ones into their place, what
 is replaced in one exchange. So the way back is renames too, found by the numbers of files (inodes) that the journal has,
@@ -17,85 +17,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
-from typing import Final, Literal
 
 import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.sandbox import beneath
-from earnest.sandbox.changeset import MOST_BYTES, Root, Seen, State
+from earnest.sandbox.changeset import MOST_BYTES, State
+from earnest.sandbox.journalled import Above, Conflict, Job, Step, write_whole
 
-STAGING: Final = ".earnest-"
 Content = Callable[[int], bytes]
 """The bytes that are to stand at a step's path."""
-
-
-class Step(msgspec.Struct):
-    """One path, relative to a root. `seen`: which very file stands there, where that is known; without, what has the kind, mode
-    and bytes of `before` will do. `inode`: of what stood there, `staged`: of what is put there, once known."""
-
-    root: int
-    path: str
-    before: State | None
-    after: State | None
-    seen: Seen | None = None
-    inode: int = 0
-    staged: int = 0
-
-    @property
-    def swaps(self) -> bool:
-        """A file is replaced by another file."""
-        one, other = self.before, self.after
-        return one is not None and other is not None and one.kind == other.kind == "file" and one.digest != other.digest
-
-    @property
-    def stays(self) -> bool:
-        """The same file or folder, with another mode or time."""
-        one, other = self.before, self.after
-        return one is not None and other is not None and one.kind == other.kind and not self.swaps
-
-    @property
-    def leaves(self) -> bool:
-        return self.before is not None and not self.stays and not self.swaps
-
-    @property
-    def comes(self) -> bool:
-        return self.after is not None and not self.stays and not self.swaps
-
-
-class Above(msgspec.Struct):
-    """A folder in which steps lie and that is none: its time before, and after (0: not known, or whatever it comes to)."""
-
-    root: int
-    path: str
-    before_ns: int
-    after_ns: int = 0
-
-
-class Job(msgspec.Struct):
-    """See the module. `state` is `applying` until all of it stands. `wanted`: for folders of `above`, the time to give them."""
-
-    roots: tuple[Root, ...]
-    steps: list[Step]
-    staging: str
-    state: Literal["applying", "done"] = "applying"
-    above: list[Above] = []
-    wanted: list[Above] = []
-
-
-class Conflict(EarnestError):
-    """A path is not as the change was made from. `paths`: which, whole."""
-
-    def __init__(self, code: str, message: str, paths: tuple[str, ...]) -> None:
-        super().__init__(code, message, "Nothing was changed.", exit_code=1)
-        self.paths = paths
-
-
-def job_of(roots: tuple[Root, ...], steps: list[Step]) -> Job:
-    return Job(roots, steps, STAGING + secrets.token_hex(8))
 
 
 def run(job: Job, journal: str, content: Content, before_moves: Callable[[Work], None] = lambda work: None) -> None:
@@ -181,8 +114,8 @@ class Work:
     def check(self) -> None:
         """Whether every path is as the change was made from; notes which file stands there, and the folders' times."""
         wrong: list[str] = []
-        folders = {(step.root, step.path) for step in self.job.steps if "folder" in _kinds(step)}
-        made = {(step.root, step.path) for step in self.job.steps if step.comes and _kinds(step)[1] == "folder"}
+        folders = {(step.root, step.path) for step in self.job.steps if "folder" in step.kinds}
+        made = {(step.root, step.path) for step in self.job.steps if step.comes and step.kinds[1] == "folder"}
         above: dict[tuple[int, str], Above] = {}
         for step in self.job.steps:
             key = (step.root, os.path.dirname(step.path))
@@ -367,7 +300,7 @@ class Work:
             finally:
                 os.close(again)
             os.fsync(number)
-        for step in sorted(self.job.steps, key=_depth, reverse=True):
+        for step in sorted(self.job.steps, key=lambda step: step.depth, reverse=True):
             if step.after is not None and step.after.kind == "folder":
                 time = step.after.mtime_ns or None
                 beneath.set_status(self.parent(step), os.path.basename(step.path), mode=step.after.mode, mtime_ns=time)
@@ -424,7 +357,7 @@ class Work:
                 self._back(number, step)
             except OSError:
                 wrong.append(self.shown(step))
-        for step in sorted(self.job.steps, key=_depth, reverse=True):
+        for step in sorted(self.job.steps, key=lambda step: step.depth, reverse=True):
             if step.before is not None and step.before.kind == "folder":
                 with contextlib.suppress(OSError):
                     time = step.before.mtime_ns or None
@@ -444,8 +377,8 @@ class Work:
 
     def _open_up(self) -> None:
         """Folders that have their last mode already must let their names be changed."""
-        for step in sorted(self.job.steps, key=_depth):
-            if _kinds(step)[1] != "folder":
+        for step in sorted(self.job.steps, key=lambda step: step.depth):
+            if step.kinds[1] != "folder":
                 continue
             with contextlib.suppress(OSError):
                 name = os.path.basename(step.path)
@@ -496,10 +429,10 @@ class Work:
         return self._numbered(lambda step: step.stays)
 
     def _leaving(self) -> list[tuple[int, Step]]:
-        return sorted(self._numbered(lambda step: step.leaves), key=lambda pair: _depth(pair[1]), reverse=True)
+        return sorted(self._numbered(lambda step: step.leaves), key=lambda pair: pair[1].depth, reverse=True)
 
     def _coming(self) -> list[tuple[int, Step]]:
-        return sorted(self._numbered(lambda step: step.comes), key=lambda pair: _depth(pair[1]))
+        return sorted(self._numbered(lambda step: step.comes), key=lambda pair: pair[1].depth)
 
     def _set_time(self, above: Above, time_ns: int) -> None:
         number = beneath.open_below(self._roots[above.root], above.path, beneath.FOLDER)
@@ -514,28 +447,6 @@ class Work:
             number = beneath.open_below(self._roots[above.root], above.path, beneath.FOLDER)
             above.after_ns = os.fstat(number).st_mtime_ns
             os.close(number)
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """A file of the daemon's own, there in whole or as it was before."""
-    with open(os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f"{path}.new", path)
-    folder = os.open(os.path.dirname(path), beneath.FOLDER)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _kinds(step: Step) -> tuple[str, str]:
-    return step.before.kind if step.before else "", step.after.kind if step.after else ""
-
-
-def _depth(step: Step) -> int:
-    return step.path.count("/")
 
 
 def _digest(data: bytes) -> str:

@@ -1,7 +1,7 @@
 """What was made for real, and how to take it back: one folder a commit, with the journal and the bytes that stood there before.
 
     ID/meta.json        what it was (`Meta`), written before anything is touched
-    ID/commit.json      the journal of the commit (`commit.Job`)
+    ID/commit.json      the journal of the commit (`journalled.Job`)
     ID/before/N         bytes of what stood at step N
     ID/undo.json        the journal of the undo, once somebody asked for it
 
@@ -23,7 +23,8 @@ import msgspec
 
 from earnest.core.errors import EarnestError
 from earnest.sandbox.changeset import MOST_BYTES, ChangeSet, Item, Start, State
-from earnest.sandbox.commit import Above, Conflict, Job, Step, Work, job_of, recover, run, write_whole
+from earnest.sandbox.commit import Work, recover, run
+from earnest.sandbox.journalled import Above, Conflict, Job, Step, job_of, write_whole
 
 KEEP_DAYS: Final = 7.0
 KEEP_BYTES: Final = 512 << 20
