@@ -1,9 +1,12 @@
 """Run the measurements of the data path and make `docs/measurements.md` of them.
 
-    python bench/measure.py [--rounds 3] [--seconds 3] [--without-peers] [--docs-only]
+    python bench/measure.py [--rounds 3] [--seconds 2] [--parts "http;stdio;stdio, 10 kB;decide;memory;start;peers"]
+        [--docs-only]
 
-Runs `relay_http.py`, `relay_stdio.py`, `decide.py`, `memory.py`, `start.py` and `peers.py` one after another, writes what they
-found to `bench/results/DATE.json`, and page and picture from the newest of those files. `--docs-only` only writes these.
+Each part is a command of its own (`relay_http.py`, `relay_stdio.py`, `decide.py`, `memory.py`, `start.py`, `peers.py`); they
+run one after another, some nine minutes in all. What each found is written at once to `bench/results/DATE.json`, and page
+and picture from that: a part that fails costs only itself, stands in the page by name, and the command ends with 1.
+`--parts` runs some again and keeps the day's others; `--docs-only` only writes page and picture, from the newest file.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+import gates
 import picture
+from relay_http import BUSY_LOAD, machine, whole_seconds
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -32,6 +38,8 @@ What earnest costs beside relays that judge nothing. Made by `python bench/measu
 machine, ratios less so. Policy, labels and receipts are on; payloads are not kept.
 """
 
+PART_S = 900
+"""A part that takes longer has failed."""
 SHOWN = ("judge", "call", "flush", "first", "last", "along")
 
 WHY = """
@@ -56,50 +64,79 @@ has none, a proxy before it ends it.
 """
 
 
-def run(script: str, *arguments: str) -> dict[str, Any]:
-    """One measurement that prints its findings as a line of JSON."""
-    env = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}
-    done = subprocess.run([sys.executable, str(HERE / script), *arguments], env=env, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
-
-
-def measured(rounds: int, seconds: float, peers: bool) -> dict[str, Any]:
-    """All of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "http.json"
-        given = ["--rounds", str(rounds), "--seconds", str(seconds), "--out", str(out)]
-        subprocess.run([sys.executable, str(HERE / "relay_http.py"), *given], check=True)
-        http = json.loads(out.read_text())
+def commands(rounds: int, seconds: int) -> dict[str, list[str]]:
+    """What is run for each part; each prints its findings as its last line, or writes them where `--out` says."""
+    times = ["--rounds", str(rounds)]
     return {
-        "http": http,
-        "stdio": run("relay_stdio.py", "--rounds", str(rounds)),
-        "stdio, 10 kB": run("relay_stdio.py", "--rounds", str(rounds), "--bytes", "10000"),
-        "decide": run("decide.py"),
-        "memory": run("memory.py"),
-        "start": run("start.py"),
-        **({"peers": run("peers.py")} if peers else {}),
+        "http": ["relay_http.py", *times, "--seconds", str(seconds)],
+        "stdio": ["relay_stdio.py", *times],
+        "stdio, 10 kB": ["relay_stdio.py", *times, "--bytes", "10000"],
+        "decide": ["decide.py"],
+        "memory": ["memory.py"],
+        "start": ["start.py"],
+        "peers": ["peers.py", "--rounds", str(min(rounds, 2)), "--seconds", str(seconds)],
     }
+
+
+def run(command: list[str]) -> dict[str, Any]:
+    """The findings of one part. Raises `PartFailed`, with the end of what it said, where it has none."""
+    env = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "found.json")
+        words = [sys.executable, str(HERE / command[0]), *command[1:]]
+        if command[0] == "relay_http.py":
+            words += ["--out", str(out)]
+        try:
+            done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PART_S)
+        except subprocess.TimeoutExpired:
+            raise PartFailed(f"not done after {PART_S} seconds") from None
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        if done.returncode:
+            raise PartFailed(said[-1][:300] if said else f"ended with {done.returncode}")
+        found: dict[str, Any] = json.loads(out.read_text() if out.exists() else done.stdout.strip().splitlines()[-1])
+        return found
+
+
+class PartFailed(Exception):
+    """A part has no findings."""
+
+
+def written(found: dict[str, Any], out: Path) -> None:
+    """Findings so far, page and picture."""
+    out.write_text(json.dumps(found, indent=1) + "\n")
+    PAGE.write_text(page(found))
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(picture.svg(found))
 
 
 def page(found: dict[str, Any]) -> str:
     """The page of one run."""
-    http = found["http"]
-    on = http["machine"]
-    load = http["load"]
     lines = [HEAD]
+    http, on, load = found.get("http"), found["machine"], found["load"]
     lines.append(
-        f"Measured {http['date']} on {on['cores']} cores ({on['cpu']}), Linux {on['kernel']}, Python {on['python']}; load"
-        f" average {load['before']} before and {load['after']} after, {http['rounds']} rounds of {http['seconds']:g} s a cell."
+        f"Measured {found['date']} on {on['cores']} cores ({on['cpu']}), Linux {on['kernel']}, Python {on['python']}; load"
+        f" average {load['before']} before" + (f" and {load['after']} after." if "after" in load else ".")
     )
-    if http["inconclusive"]:
+    if load["before"] > BUSY_LOAD or (http and http["inconclusive"]):
         lines.append(
             "\n**Inconclusive:** the machine was busy with other work, or its speed changed during the run. Only ratios within"
             " this run say something, and those under load say less."
         )
+    for name, why in found.get("failed", {}).items():
+        lines.append(f"\n**Not measured:** {name}, since its command failed: `{why}`")
     lines.append("\n![Processor time of one call by way](img/measurements.svg)")
-    lines.append("\n## HTTP to HTTP\n")
-    lines.append("`ratio` is to nginx in the same round: median, least to greatest.\n")
+    lines += gates.table(found)
+    if http:
+        lines += _http(http)
+    lines += [*_pipes(found), *_decide(found), *_others(found)]
+    return "\n".join(lines) + "\n" + WHY
+
+
+def _http(http: dict[str, Any]) -> list[str]:
+    """Calls over HTTP, cell by cell."""
+    lines = ["\n## HTTP to HTTP\n"]
+    lines.append(f"`ratio` is to nginx in the same round: median, least to greatest of {http['rounds']} rounds of")
+    lines.append(f"{http['seconds']} s. `noisy`: the rates of the way without a relay differ by more than a factor of 1.6.\n")
     lines.append("| result and connections | way | µs a call | ratio | p50 ms | p99 ms | |\n|---|---|---|---|---|---|---|")
     for name, cell in http["cells"].items():
         for way, one in cell.items():
@@ -111,15 +148,30 @@ def page(found: dict[str, Any]) -> str:
             noise = "noisy" if cell["inconclusive"] else ""
             p50, p99 = one["p50_ms"]["median"], one["p99_ms"]["median"]
             lines.append(f"| {name} | {way} | {cpu} | {told} | {p50:.2f} | {p99:.2f} | {noise} |")
-    lines.append("\n## Pipes\n")
+    return lines
+
+
+def _pipes(found: dict[str, Any]) -> list[str]:
+    """Calls over pipes."""
+    measured = [found[name] for name in ("stdio", "stdio, 10 kB") if name in found]
+    if not measured:
+        return []
+    lines = ["\n## Pipes\n"]
     lines.append("`relay` moves bytes and nothing else. Time of earnest is that of daemon and shim.\n")
     lines.append("| result | way | µs a call, one at a time | µs a call, 16 at a time | p50 µs |\n|---|---|---|---|---|")
-    for name in ("stdio", "stdio, 10 kB"):
+    for size in measured:
         for way in ("direct", "relay", "earnest"):
-            one = found[name][way]
+            one = size[way]
             each = " | ".join(f"{one['cpu'][depth]:.1f}" if one["cpu"] else "" for depth in ("depth 1", "depth 16"))
-            lines.append(f"| {found[name]['bytes']} bytes | {way} | {each} | {one['p50']:.0f} |")
-    lines.append("\n## Deciding\n")
+            lines.append(f"| {size['bytes']} bytes | {way} | {each} | {one['p50']:.0f} |")
+    return lines
+
+
+def _decide(found: dict[str, Any]) -> list[str]:
+    """What a verdict costs."""
+    if "decide" not in found:
+        return []
+    lines = ["\n## Deciding\n"]
     lines.append("`judge` is the verdict alone, `call` with labels and both records, `flush` one write for 16 calls.")
     lines.append("`first` and `last` are the first and the last tenth of one conversation, `along` is the verdict along a")
     lines.append("track, request read and decision recorded. The path is a file's that is there.\n")
@@ -128,7 +180,7 @@ def page(found: dict[str, Any]) -> str:
         one = found["decide"][name]
         times = " | ".join(f"{one[key]:.1f}" if key in one else "" for key in SHOWN)
         lines.append(f"| {name} | {times} |")
-    return "\n".join([*lines, *_others(found)]) + "\n" + WHY
+    return lines
 
 
 def _others(found: dict[str, Any]) -> list[str]:
@@ -161,23 +213,43 @@ def _others(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def main() -> None:
+def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--seconds", type=whole_seconds, default=2)
+    parser.add_argument("--parts", help="some of them, with semicolons between; all unless named")
     parser.add_argument("--docs-only", action="store_true")
     given = parser.parse_args()
-    if not given.docs_only:
-        RESULTS.mkdir(exist_ok=True)
-        out = RESULTS / f"{datetime.date.today()}.json"
-        out.write_text(json.dumps(measured(given.rounds, given.seconds, not given.without_peers), indent=1) + "\n")
-    found = json.loads(max(RESULTS.glob("2*.json")).read_text())
-    PAGE.write_text(page(found))
-    PICTURE.write_text(picture.svg(found))
+    if given.docs_only:
+        newest = max(RESULTS.glob("2*.json"))
+        written(json.loads(newest.read_text()), newest)
+        return 0
+    every = commands(given.rounds, given.seconds)
+    wanted = given.parts.split(";") if given.parts else list(every)
+    if unknown := [name for name in wanted if name not in every]:
+        parser.error(f"no part {'; '.join(unknown)}; there are {'; '.join(every)}")
+    RESULTS.mkdir(exist_ok=True)
+    out = RESULTS / f"{datetime.date.today()}.json"
+    found = json.loads(out.read_text()) if given.parts and out.exists() else {}
+    load = {"before": round(os.getloadavg()[0], 1)}
+    found |= {"date": str(datetime.date.today()), "machine": machine(), "load": load}
+    failed: dict[str, str] = found.setdefault("failed", {})
+    for name in wanted:
+        began = time.monotonic()
+        found.pop(name, None)
+        failed.pop(name, None)
+        try:
+            found[name] = run(every[name])
+        except PartFailed as e:
+            failed[name] = str(e)
+        written(found, out)
+        print(f"{name}: {failed.get(name) or 'measured'} ({time.monotonic() - began:.0f} s)", flush=True)
+    load["after"] = round(os.getloadavg()[0], 1)
+    written(found, out)
     print(PAGE)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

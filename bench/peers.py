@@ -1,6 +1,6 @@
 """What a call costs through other gateways and bridges, beside earnest and nginx, in one run.
 
-    python bench/peers.py [--rounds 2] [--seconds 5] [--connections 1,8] [--calls 1000] [--out FILE]
+    python bench/peers.py [--rounds 2] [--seconds 3] [--connections 1,8] [--calls 1000] [--out FILE]
 
 Three tables: HTTP to HTTP (nginx, earnest, mcp-airlock, fastmcp's proxy), HTTP to a server on pipes (earnest, supergateway,
 npm's mcp-proxy), pipes to pipes (a bare relay, earnest, kairoseki in the mode that blocks nothing, fastmcp's proxy). Peers are
@@ -32,7 +32,7 @@ from typing import Any
 
 import relay_http as http_bench
 import relay_stdio as stdio_bench
-from relay_http import ARGUMENTS, META, ROOT, VERSION, Way, free_ports, machine, running, spread
+from relay_http import ARGUMENTS, META, ROOT, VERSION, Way, free_ports, machine, running, spread, whole_seconds
 
 PEERS = ROOT / ".servers" / "peers"
 SIZE = 200
@@ -139,18 +139,27 @@ class Driven:
         result = self._post({"id": 2, "method": "tools/call", "params": self.params})[1]["result"]
         return not result.get("isError") and result["content"][0]["text"] == "x" * SIZE
 
-    def load(self, connections: int, seconds: float, folder: Path) -> dict[str, float]:
-        """One load by wrk."""
-        headers = ", ".join(f"[{json.dumps(name)}]={json.dumps(value)}" for name, value in self.headers.items())
-        body = json.dumps({"method": "tools/call", "params": self.params}, separators=(",", ":"))[1:]
-        script = folder / "peers.lua"
-        script.write_text(LOAD.replace("HEADERS", f"{{{headers}}}").replace("BODY", f"[==[{body}]==]"))
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "20", "-s", str(script)]
-        before = self.way.spent()
+    def load(self, connections: int, seconds: int, folder: Path) -> dict[str, float]:
+        """One load by wrk. Ends the run where an answer before, in or after it is wrong.
+
+        A session belongs to the process that opened it, for earnest: so the process that becomes wrk opens the one it uses.
+        """
+        script, begun = folder / "peers.lua", folder / "begun"
+
+        def prepare() -> None:
+            self._open()
+            assert self.answers()
+            headers = ", ".join(f"[{json.dumps(name)}]={json.dumps(value)}" for name, value in self.headers.items())
+            body = json.dumps({"method": "tools/call", "params": self.params}, separators=(",", ":"))[1:]
+            script.write_text(LOAD.replace("HEADERS", f"{{{headers}}}").replace("BODY", f"[==[{body}]==]"))
+            begun.write_text(str(self.way.spent()))
+
         url = f"http://127.0.0.1:{self.port}{self.path}"
-        done = subprocess.run([*command, url], capture_output=True, text=True, timeout=seconds + 60)
-        spent = self.way.spent() - before
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20", "-s", str(script), url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, preexec_fn=prepare)
+        spent = self.way.spent() - float(begun.read_text())
         found = json.loads(done.stdout.rpartition("DONE ")[2])
+        self._open()
         if not found["calls"] or found["bad"] or not self.answers():
             raise SystemExit(f"{self.way.name}, {connections} connections: wrong answers under load: {found}")
         rate = found["calls"] * 1e6 / found["us"]
@@ -195,7 +204,7 @@ def http_to_pipes(stack: ExitStack, folder: Path, peers: dict[str, Path]) -> lis
     ]
 
 
-def loads(driven: list[Driven], connections: list[int], rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
+def loads(driven: list[Driven], connections: list[int], rounds: int, seconds: int, folder: Path) -> dict[str, Any]:
     """All ways at all numbers of connections, interleaved."""
     seen: dict[str, dict[str, list[dict[str, float]]]] = {}
     for turn in range(rounds):
@@ -245,7 +254,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=whole_seconds, default=3)
     parser.add_argument("--connections", default="1,8")
     parser.add_argument("--calls", type=int, default=1000, help="calls of one round over pipes")
     parser.add_argument("--out", type=Path, help="where to write the findings as JSON")

@@ -13,7 +13,7 @@ CLASSES = {"nginx": "b", "haproxy-tcp": "b", "relay": "b", "earnest": "e"}
 def rows(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, float]]]]:
     """What is drawn: title of a group, then ways with microseconds a call."""
     groups = []
-    cell = found["http"]["cells"].get("200 bytes, 16 connections", {})
+    cell = found.get("http", {}).get("cells", {}).get("200 bytes, 16 connections", {})
     fast = [(way, one["cpu_us"]["median"]) for way, one in cell.items() if isinstance(one, dict) and "cpu_us" in one]
     peers = found.get("peers", {})
     slow = [
@@ -21,7 +21,8 @@ def rows(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, float]]]]:
         for way, one in peers.get("HTTP to HTTP", {}).items()
         if way not in ("nginx", "earnest")
     ]
-    groups.append(("HTTP to HTTP, 200 bytes (16 connections; peers at 8)", fast + slow))
+    if fast or slow:
+        groups.append(("HTTP to HTTP, 200 bytes (16 connections; peers at 8)", fast + slow))
     if peers:
         bridged = [(way, one["8"]["cpu_us"]["median"]) for way, one in peers["HTTP to pipes"].items()]
         groups.append(("HTTP to a server on pipes, 8 connections, the server's own time with it", bridged))
@@ -33,7 +34,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, float]]]]:
 def svg(found: dict[str, Any]) -> str:
     """The whole picture. Lengths are logarithmic, and each bar says its value."""
     groups = rows(found)
-    most = max(value for _, ways in groups for _, value in ways)
+    most = max((value for _, ways in groups for _, value in ways), default=10.0)
     scale = (WIDTH - LEFT - 130) / math.log10(max(most, 10.0))
     at = TOP
     parts = []

@@ -268,14 +268,14 @@ def checked(way: Way, size: int) -> int:
     return length
 
 
-def loaded(way: Way, size: int, connections: int, seconds: float, folder: Path, length: int) -> dict[str, float]:
+def loaded(way: Way, size: int, connections: int, seconds: int, folder: Path, length: int) -> dict[str, float]:
     """One load: what wrk saw and what the way spent on it."""
     params = {"name": "echo", "arguments": ARGUMENTS, "_meta": META}
     tail = json.dumps({"method": "tools/call", "params": params}, separators=(",", ":"))
     script = folder / "load.lua"
     script.write_text(LOAD.replace("TOKEN", way.token).replace("VERSION", VERSION).replace("BODY", tail[1:]))
     port, path = way.urls[size]
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "20", "-s", str(script)]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20", "-s", str(script)]
     before = way.spent()
     done = subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, timeout=seconds + 60)
     spent = way.spent() - before
@@ -289,6 +289,13 @@ def loaded(way: Way, size: int, connections: int, seconds: float, folder: Path, 
         raise SystemExit(f"{way.name}, {size} bytes, {connections} connections: wrong answers under load: {found}")
     rate = found["calls"] * 1e6 / found["us"]
     return {"cpu_us": spent / found["calls"], "rate": rate, "p50_ms": found["p50_ms"], "p99_ms": found["p99_ms"]}
+
+
+def whole_seconds(text: str) -> int:
+    """The value of `--seconds`. Raises `argparse.ArgumentTypeError` for what is no whole number above nothing."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds, 1 or more: wrk takes no other")
+    return int(text)
 
 
 def spread(values: list[float]) -> dict[str, float]:
@@ -319,7 +326,7 @@ def machine() -> dict[str, Any]:
     return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
 
 
-def measured(cells: Cells, kind: str, name: str, sizes: list[int], counts: list[int], rounds: int, seconds: float) -> None:
+def measured(cells: Cells, kind: str, name: str, sizes: list[int], counts: list[int], rounds: int, seconds: int) -> None:
     """All ways to servers of one kind, into cells whose names end so."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="e-")))
@@ -354,7 +361,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=whole_seconds, default=2)
     parser.add_argument("--connections", default="1,16,64")
     parser.add_argument("--sizes", default="200,10000,1000000")
     parser.add_argument("--kinds", default="plain,stream,tls")

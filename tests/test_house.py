@@ -87,6 +87,11 @@ def test_no_test_folder_is_a_package():
     assert [name(path) for path in MODULES if path.name == "__init__.py" and "tests" in path.parts] == []
 
 
+def test_decisions_are_numbered_one_after_another():
+    numbers = [path.name[:4] for path in FILES if path.parent == ROOT / "docs" / "decisions"]
+    assert sorted(numbers) == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
 def test_the_wheel_holds_every_file_of_the_package_and_the_command(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     # Without compiling: that takes a while and writes beside the sources; tests/net/test_compiled.py holds that it was done.

@@ -1,13 +1,16 @@
 """What changed, by records and not by bytes: each false accusation that was met, and the rule that ends it."""
 
+import io
 import json
 import os
 import sqlite3
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from earnest.assay.fixture import _workbook
 from earnest.assay.observe import git, network
 from earnest.assay.observe.databases import compared
 from earnest.assay.observe.effects import QUIET, Files, Noise, marks_of
@@ -245,20 +248,43 @@ def test_masks_leave_what_means_something() -> None:
     assert masked_path("/h/notes.txt") == "/h/notes.txt"
 
 
-def test_workbooks_are_compared_by_cells() -> None:
-    from earnest.assay.fixture import _workbook
+def workbook(*changes: tuple[str, str]) -> bytes:
+    """The fixture's workbook with texts of its parts replaced."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(_workbook())) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            for before, after in changes:
+                text = text.replace(before, after)
+            new.writestr(name, text)
+    return buffer.getvalue()
 
-    one = _workbook()
-    assert not difference(one, one).gone
-    import io
-    import zipfile
 
-    def without(cell: str) -> bytes:
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(one)) as old, zipfile.ZipFile(buffer, "w") as new:
-            for name in old.namelist():
-                new.writestr(name, old.read(name).decode().replace(cell, ""))
-        return buffer.getvalue()
+SHEET = '<sheet name="Sheet1" sheetId="1" r:id="rId1"/>'
+CELL = '<c r="C2"><v>10</v></c>'
 
-    found = difference(one, without('<c r="C2"><v>10</v></c>'))
-    assert found.gone == (("xl/worksheets/sheet1.xml", "10"),) and not found.new
+
+@pytest.mark.parametrize(
+    "changes, hard, lost",
+    [
+        ([], False, False),
+        ([("</sheetData>", "</sheetData ><!-- anew -->")], False, False),
+        ([(CELL, "")], True, True),
+        ([(CELL, '<c r="C2"><v>11</v></c>')], True, True),
+        ([(SHEET, SHEET.replace("Sheet1", "Other"))], True, False),
+        ([(SHEET, SHEET + SHEET.replace("Sheet1", "Second"))], True, False),
+        ([(SHEET, "")], True, True),
+        ([("</sheetData>", '</sheetData><mergeCells><mergeCell ref="A5:B6"/></mergeCells>')], True, False),
+        ([("</sheets>", '</sheets><definedNames><definedName name="Rate">0.07</definedName></definedNames>')], True, False),
+        ([("<sheetData>", '<cols><col min="1" max="1" width="30" customWidth="1"/></cols><sheetData>')], True, False),
+    ],
+    ids=["same", "written anew", "cell gone", "cell changed", "renamed", "second", "sheet gone", "merged", "named", "wider"],
+)
+def test_workbooks_are_compared_by_what_stands_in_them(changes: list[tuple[str, str]], hard: bool, lost: bool) -> None:
+    found = difference(_workbook(), workbook(*changes))
+    assert (bool(found.gone or found.new), found.lost) == (hard, lost), found
+
+
+def test_a_workbook_with_a_document_type_is_compared_by_bytes() -> None:
+    found = difference(_workbook(), workbook(("<workbook ", '<!DOCTYPE x [<!ENTITY a "aaaa">]><workbook ')))
+    assert found.areas == ("bytes",)

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from earnest.cli import doctor_checks as checks
+from earnest.cli.doctor_hooks import hooks
+from earnest.cli.hook_hosts import HOSTS, command
+from earnest.cli.init_plan import program_path
+from earnest.config.clients import hook_edit
 from earnest.config.settings import parse
 
 
@@ -160,3 +164,66 @@ def test_a_listener_for_other_machines_is_worth_a_note():
     settings = parse("/x/earnest.toml", b'[listen]\nhost = "0.0.0.0"\nport = 0\n', {})
     [line] = checks.listener(settings, None)
     assert line.state == "note" and "without TLS" in line.text
+
+
+def hooked(tmp_path, host, *, program="", events=None, config="", flag="", path=None):
+    """What is said where `host` has such hooks of earnest's, as (state, text, remedy) without the host's own notes."""
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    known, folder = HOSTS[host], tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    file = Path(path or known.settings(env, str(tmp_path)))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = {event: command(program or program_path(env), host, event, config) for event in known.wire.events}
+    items = {event: known.item(line, event) for event, line in lines.items() if event not in (events or ())}
+    file.write_bytes(hook_edit.install(str(file), b"", host, items, known.version))
+    told = [line for line in hooks(checks.place(env, flag), str(folder)) if line.text not in known.notes]
+    assert all(line.area == f"hooks of {host}" for line in told)
+    return [(line.state, line.text, line.remedy) for line in told]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_hooks_that_start_this_earnest_are_well(host, tmp_path):
+    [(state, text, _)] = hooked(tmp_path, host)
+    assert state == "ok" and text.startswith(f"{len(HOSTS[host].wire.events)} events go to this earnest (")
+    [(state, _, _)] = hooked(tmp_path, host, config="/srv/my team/e.toml", flag="/srv/my team/e.toml")
+    assert state == "ok"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_hooks_that_lack_an_event_or_start_nothing_are_problems(host, tmp_path):
+    first = HOSTS[host].wire.events[0]
+    [(state, text, remedy)] = hooked(tmp_path, host, events=(first,))
+    assert state == "problem" and text.endswith(f"no hook for {first}") and f"`earnest hook install {host}`" in remedy
+    [(state, text, remedy)] = hooked(tmp_path, host, program="/gone/bin/earnest")
+    assert state == "problem" and "there is no /gone/bin/earnest" in text and f"`earnest hook install {host}`" in remedy
+
+
+def test_hooks_of_another_earnest_another_configuration_and_a_project_are_told(tmp_path):
+    other = tmp_path / "earnest"
+    other.symlink_to(shutil.which("true"))
+    [(state, text, _)] = hooked(tmp_path, "codex", program=str(other))
+    assert state == "note" and f"starts {other}, and this is " in text
+    [(state, text, remedy)] = hooked(tmp_path, "codex", config="/srv/e.toml")
+    assert state == "note" and "is for /srv/e.toml" in text and "--config /srv/e.toml" in remedy
+    project = tmp_path / "project" / ".codex" / "hooks.json"
+    told = hooked(tmp_path, "codex", program="/gone/earnest", path=project)
+    assert [state for state, _, _ in told] == ["note", "problem"], (
+        "your own are for another configuration, the project's start nothing"
+    )
+    assert told[1][2].startswith(f"`earnest hook install codex --project {tmp_path}/project`")
+
+
+def test_a_host_without_hooks_is_told_once_it_is_there_and_settings_that_cannot_be_read_are_a_problem(tmp_path):
+    place = checks.place({"HOME": str(tmp_path), "PATH": ""}, "")
+    assert list(hooks(place, str(tmp_path / "p"))) == []
+    (tmp_path / ".claude").mkdir()
+    [line] = hooks(place, str(tmp_path / "p"))
+    assert line.state == "note" and "not judged" in line.text and "`earnest hook install claude-code`" in line.remedy
+    (tmp_path / ".claude" / "settings.json").write_text("{ not json")
+    [line] = hooks(place, str(tmp_path / "p"))
+    assert line.state == "problem" and "E1010" in line.text and line.remedy
+
+
+def test_the_command_tells_of_hooks(cli, home, free_port):
+    (home.path / ".gemini").mkdir()
+    assert found(cli("doctor", "--json", "--no-start"))["hooks of gemini-cli"][0][0] == "note"

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from earnest.config import sections, settings
+from earnest.config.containing import Containment
 from earnest.config.policy import testing
 from earnest.config.policy.check import check
 from earnest.config.policy.findings import Severity
@@ -45,6 +46,7 @@ def test_it_loads_and_its_policy_holds_what_its_tests_say() -> None:
     "section",
     [
         sections.ServerSettings,
+        Containment,
         sections.ToolLabels,
         sections.Condition,
         EnumerationRule,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from earnest.config.containing import Containment
 from earnest.config.sections import Asking, Condition, Limits, Listen, Receipts
 from earnest.config.settings import Settings, load, parse
 from earnest.core.dispatch import DispatchSpec
@@ -101,7 +102,7 @@ def test_every_section_is_read() -> None:
     fs, web = s.servers["fs"], s.servers["web"]
     assert s.flow.integrity == "always" and read("").flow.integrity == "words"
     assert [part.shown() for part in fs.command][:3] == ["npx", "-y", "@scope/files@1.2.3"]
-    assert (fs.timeout, fs.trust, fs.contain, fs.shared) == (2.5, Trust.VERIFIED, True, False)
+    assert (fs.timeout, fs.trust, fs.contain, fs.shared) == (2.5, Trust.VERIFIED, Containment(), False)
     assert web.url is not None and web.url.shown() == "https://mcp.example.org/mcp"
     assert (web.ca, web.client_cert, web.client_key, web.shared) == ("ca.pem", "me.pem", "me.key", True)
     labels = s.labels[0]

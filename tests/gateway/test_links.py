@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from earnest.core.errors import EarnestError
-from earnest.gateway.links import Links
+from earnest.gateway.links import Links, Owner
 from gateway.live import Start, reader, text_of
 
 CALLS = {
@@ -165,7 +165,7 @@ async def test_those_who_come_while_a_link_opens_share_it():
         made.append(FakeLink())
         return made[-1]
 
-    waiting = [asyncio.create_task(links.get(("s",), make, lambda link: None)) for _ in range(3)]
+    waiting = [asyncio.create_task(links.get(Owner("s"), make, lambda link: None)) for _ in range(3)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     made[0].go.set()
@@ -176,7 +176,7 @@ async def test_those_who_come_while_a_link_opens_share_it():
 
 async def test_who_waits_for_a_link_that_is_released_is_told_and_not_cancelled():
     links, link = Links(), FakeLink()
-    waiting = asyncio.create_task(links.get(("s",), lambda: link, lambda link: None))  # type: ignore[arg-type, return-value]
+    waiting = asyncio.create_task(links.get(Owner("s"), lambda: link, lambda link: None))  # type: ignore[arg-type, return-value]
     await asyncio.sleep(0.01)
     links.release(lambda owner: True)
     with pytest.raises(EarnestError) as caught:
@@ -193,10 +193,10 @@ async def test_a_lost_link_is_closed_and_a_fresh_one_made():
         made[-1].go.set()
         return made[-1]
 
-    first = await links.get(("s",), make, lambda link: None)
+    first = await links.get(Owner("s"), make, lambda link: None)
     made[0].alive = False
     made[0].on_lost(EarnestError("E1205", "it ended"))
-    second = await links.get(("s",), make, lambda link: None)
+    second = await links.get(Owner("s"), make, lambda link: None)
     assert second is not first and made[0].closed == 1
     await links.close()
 
@@ -212,7 +212,7 @@ async def test_failures_in_a_row_are_paused_longer_and_longer_and_then_it_rests(
     async def attempt() -> tuple[str, float]:
         begun = time.monotonic()
         with pytest.raises(EarnestError) as caught:
-            await links.get(("s",), make, lambda link: None)
+            await links.get(Owner("s"), make, lambda link: None)
         return caught.value.code, time.monotonic() - begun
 
     seen = [await attempt() for _ in range(4)]

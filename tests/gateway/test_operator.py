@@ -4,14 +4,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from earnest.config.settings import Settings, parse
-from earnest.core.errors import EarnestError
 from earnest.core.hints import raw_from_wire
 from earnest.core.profile import Basis, Labels, Standing, Trust, resolve
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.operator import refiners_of
+from earnest.gateway.served import Grants
 from earnest.store.sqlite import open_store
 
 READER = b'{"name":"t","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":false}}'
@@ -84,11 +82,13 @@ def test_destructive_alone_wins_over_what_a_trusted_server_claims(tmp_path: Path
     assert claimed.read_only.value is True
 
 
-def test_a_server_that_a_client_brings_is_not_started_without_the_containment_it_was_promised(tmp_path: Path) -> None:
+def test_a_server_that_a_client_brings_gets_the_containment_it_was_promised(tmp_path: Path) -> None:
     made = catalogs(tmp_path, "[servers.s]\ncontain = true")
-    with pytest.raises(EarnestError, match="contain = true"):
-        made.own("s", [sys.executable], {}, "/")
-    assert made.own("other", [sys.executable], {}, "/").name == "other"
+    assert made.own("s", [sys.executable], {}, "/").launch.grants == Grants()
+    assert made.own("other", [sys.executable], {}, "/").launch.grants is None
+    every = catalogs(tmp_path, "contain = true\n[servers.free]\ncontain = false")
+    assert every.own("other", [sys.executable], {}, "/").launch.grants == Grants()
+    assert every.own("free", [sys.executable], {}, "/").launch.grants is None
 
 
 def test_what_a_client_sets_for_its_server_may_be_a_credential_and_what_a_login_has_is_none(tmp_path: Path) -> None:

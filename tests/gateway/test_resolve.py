@@ -21,7 +21,11 @@ argument = "action"
 values = ["list"]
 read_only = true
 """
-SCHEMA = {"type": "object", "properties": {"action": {"type": "string"}}, "required": ["action"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"action": {"type": "string"}, "of": {"type": "array", "items": {"enum": ["mail", "files"]}}},
+    "required": ["action"],
+}
 TOOLS = [{**tool("do"), "inputSchema": SCHEMA}, tool("plain")]
 MARKED = {**tool("own"), "_meta": {EXTENSION: {"resolvable": True}}}
 SAFE = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
@@ -77,6 +81,9 @@ async def test_the_answer_is_what_the_call_is_decided_by(gateway: Start, scripte
     assert await code(client, name=do) == -32602, "the arguments are part of the question"
     assert await code(client, name=do, arguments={}) == -32602, "they lack what the schema requires"
     assert await code(client, name=do, arguments={"action": 7}) == -32602
+    assert (await client.request("tools/resolve", {"name": do, "arguments": {"action": "list", "of": ["moon"]}}))["error"][
+        "message"
+    ].startswith("the arguments do not fit the tool's schema: of/0: "), "the schema is read to its leaves"
 
 
 @pytest.mark.parametrize(("era", "refusal"), [("legacy", -32601), ("modern", -32021)])

@@ -238,6 +238,17 @@ async def test_an_offered_upgrade_is_ignored_and_the_body_read() -> None:
     assert statuses(in_two) == [200, 200] and b'"len":5' in in_two
 
 
+@pytest.mark.parametrize("version,connection", [(b"1.0", b"Upgrade"), (b"1.1", b"close, Upgrade")])
+async def test_behind_an_offered_upgrade_on_a_connection_that_closes_nothing_is_read(version: bytes, connection: bytes) -> None:
+    head = b"POST /a HTTP/%b\r\nHost: a\r\nConnection: %b\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}" % (
+        version,
+        connection,
+    )
+    async with listening() as listener:
+        for behind in (b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n", b"{junk}"):
+            assert statuses(await talk(listener, head + behind)) == [200]
+
+
 async def test_a_client_that_expects_100_is_told_to_go_on() -> None:
     async with listening() as listener:
         reader, writer = await asyncio.open_connection(*listener.address)

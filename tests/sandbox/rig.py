@@ -62,6 +62,8 @@ class Rig:
         self.folder = Path(tempfile.mkdtemp(prefix="eb-", dir="/tmp"))
         self.home = str(self.folder / "inside" / "home")
         self.mark = f"EARNEST_TEST_MARK={self.folder.name}"
+        self.through: list[str] = []
+        """What the driver is started through."""
         if user == "ordinary":
             os.chmod(self.folder, 0o755)
 
@@ -79,7 +81,9 @@ class Rig:
         command = [sys.executable, str(HERE / "driver.py"), self.tier]
         if self.user == "ordinary":
             command = [sys.executable, str(HERE / "ordinary.py"), str(self.folder), *command]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [*self.through, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         assert process.stdin is not None
         process.stdin.write(msgspec.json.encode(plan))
         process.stdin.close()

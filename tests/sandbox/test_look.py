@@ -178,6 +178,12 @@ def test_a_command_ends_its_box_as_it_ended_itself(mine):
     assert mine.run("no-such-program").status == 127
 
 
+def test_a_command_is_as_nice_as_who_made_its_box(rig):
+    rig.through = ["nice", "-n", "3"]
+    done = rig.sh("nice")
+    assert (done.status, done.out) == (0, f"{os.nice(0) + 3}\n"), done.err
+
+
 def test_a_box_may_be_started_again_after_it_ended(mine):
     box = choose(mine.tier).box(mine.plan("/bin/sh", "-c", "echo $$ > ~/file"))
     for _ in range(2):

@@ -15,6 +15,7 @@ from earnest.cli import doctor_checks as checks
 from earnest.cli.daemon import confirm, current, output
 from earnest.cli.doctor_checks import Found
 from earnest.cli.doctor_clients import clients
+from earnest.cli.doctor_hooks import hooks
 from earnest.cli.options import Config, Json
 
 _NoStart = Annotated[bool, typer.Option("--no-start", help="Start no server.")]
@@ -28,7 +29,7 @@ def doctor(
     no_start: _NoStart = False, store_lost_understood: _Lost = False, config: Config = "", as_json: Json = False
 ) -> int:
     """Look for what is wrong with this installation: configuration, programs, servers (each is started once), folders, the
-    daemon, its address, clients, receipts. Exit code 1 if there is a problem; changes nothing.
+    daemon, its address, clients, hooks, receipts. Exit code 1 if there is a problem; changes nothing.
 
     \b
     Examples:
@@ -89,4 +90,5 @@ def _all(config: str, *, start: bool) -> Iterator[Found]:
         counts, lines = checks.servers(at, settings, start=start)
         yield from lines
     yield from clients(at, counts, sys.platform)
+    yield from hooks(at, os.getcwd())
     yield from checks.receipts(at)

@@ -68,7 +68,7 @@ def install(
     if known is None:
         raise EarnestError("E1031", f"earnest has no hook for {host!r}", f"one of {', '.join(HOSTS)}")
     path = settings_path(known, project)
-    before = _read(path)
+    before = contents(path)
     folder = instance(config)
     if undo:
         after = _undone(path, before, folder, host)
@@ -105,7 +105,8 @@ def settings_path(host: HookHost, project: str) -> str:
     return host.settings(os.environ, os.environ.get("HOME") or os.path.expanduser("~"))
 
 
-def _read(path: str) -> bytes | None:
+def contents(path: str) -> bytes | None:
+    """A settings file, `None` where there is none. Raises E1010."""
     try:
         return files.contents(path, _LIMIT).data
     except FileNotFoundError:
@@ -122,7 +123,7 @@ def _undone(path: str, before: bytes | None, folder: str, host: str) -> bytes | 
     if written is not None and hashlib.sha256(before).hexdigest() == written.sha256:
         if not written.backup:
             return None
-        saved = _read(written.backup)
+        saved = contents(written.backup)
         if saved is not None:
             # Earlier hooks of earnest's may stand in it, where somebody edited the file between two installations.
             return hook_edit.remove(path, saved, host) if hook_edit.count(path, saved, host) else saved
@@ -163,7 +164,7 @@ def _write(path: str, before: bytes | None, after: bytes | None, folder: str, un
 
 
 def _journal(folder: str) -> dict[str, Written]:
-    data = _read(os.path.join(folder, JOURNAL))
+    data = contents(os.path.join(folder, JOURNAL))
     try:
         return msgspec.json.decode(data, type=dict[str, Written]) if data else {}
     except msgspec.MsgspecError as error:

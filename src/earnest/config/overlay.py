@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from earnest.config import sections, toml_ranges
+from earnest.config.containing import Containment
 from earnest.config.document import Member, Node
 from earnest.config.reading import Source, Table
 from earnest.config.sanitizers import sanitizer
@@ -33,8 +34,8 @@ _ORDER = tuple(Trust)
 
 class Overlay(msgspec.Struct, frozen=True):
     """What a found file may say. `pending`: its servers, not started. `contained`: servers it wants
-    contained. `ignored`: what it said in vain, one
-    sentence each. Approval is of `path` (real path) and `sha256` together."""
+    contained; `contain`: whether all of which nothing is said. `ignored`: what it said in vain, one sentence each.
+    Approval is of `path` (real path) and `sha256` together."""
 
     path: str
     sha256: str
@@ -43,6 +44,7 @@ class Overlay(msgspec.Struct, frozen=True):
     policies: tuple[PolicyText, ...] = ()
     trust_caps: dict[str, Trust] = {}
     contained: tuple[str, ...] = ()
+    contain: bool = False
     pending: tuple[ServerSettings, ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -70,6 +72,8 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
                 caps[name] = server.trust
             if server.contain:
                 contained.append(name)
+                if server.contain not in (True, Containment()):
+                    ignored.append(f"{server.source}: what [servers.{name}.contain] grants")
             others = [member.key for member in table.node.members if member.key not in ("trust", "contain")]
             if others:
                 ignored.append(f"{server.source}: [servers.{name}] {', '.join(others)}")
@@ -97,6 +101,7 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
             _read_anyway(top, key, reader)
     for name in top.texts("include"):
         ignored.append(f"{path}: include {name}")
+    contain = top.flag("contain", False)
     top.finish()
     return Overlay(
         path=os.path.realpath(path),
@@ -106,6 +111,7 @@ def overlay(path: str, env: Mapping[str, str]) -> Overlay | None:
         policies=tuple(policies),
         trust_caps=caps,
         contained=tuple(contained),
+        contain=contain,
         pending=tuple(pending),
         ignored=tuple(ignored),
     )
@@ -123,13 +129,16 @@ def tighten(settings: Settings, found: Overlay) -> Settings:
         for name, server in settings.servers.items()
     }
     for name in found.contained:
-        servers[name] = msgspec.structs.replace(servers.get(name) or ServerSettings(name, source=found.path), contain=True)
+        known = servers.get(name) or ServerSettings(name, source=found.path)
+        if not settings.containment(known):
+            servers[name] = msgspec.structs.replace(known, contain=Containment())
     stricter = max(settings.preset, found.preset or settings.preset, key=PRESETS.index)
     return msgspec.structs.replace(
         settings,
         servers=servers,
         trust_caps=caps,
         preset=stricter,
+        contain=settings.contain or found.contain,
         labels=_merged(settings.labels, found.labels),
         policies=settings.policies + found.policies,
     )

@@ -8,6 +8,7 @@ from typing import Final, Literal, cast
 import msgspec
 
 from earnest.config import tool_tables
+from earnest.config.containing import Containment, containment
 from earnest.config.document import nearest
 from earnest.config.reading import Table
 from earnest.config.variables import Template
@@ -35,7 +36,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
 
     `trust` is None where the file says nothing. `timeout` overrides `[limits] call_timeout_s`.
     `forward_headers` are headers of the client's request that go on to the server. `shared`: one upstream
-    session for all clients.
+    session for all clients. `contain` is None where the file says nothing of it, False where it is not to be contained.
     """
 
     name: str
@@ -47,7 +48,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     cwd: Template | None = None
     timeout: float | None = None
     trust: Trust | None = None
-    contain: bool = False
+    contain: Containment | bool | None = None
     shared: bool = False
     ca: str = ""
     client_cert: str = ""
@@ -219,7 +220,7 @@ def server(name: str, table: Table) -> ServerSettings:
         cwd=table.template("cwd"),
         timeout=timeout,
         trust=Trust(trust) if trust else None,
-        contain=table.flag("contain", False),
+        contain=containment(table),
         shared=table.flag("shared", False),
         ca=table.text("ca"),
         client_cert=table.text("client_cert"),

@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from earnest.config import sections, toml_ranges
+from earnest.config.containing import Containment
 from earnest.config.document import Node, nearest
 from earnest.config.files import contents
 from earnest.config.reading import Source, Table
@@ -80,10 +81,19 @@ class Settings(msgspec.Struct, frozen=True):
     policies: tuple[PolicyText, ...] = ()
     trust_caps: dict[str, Trust] = {}
     includes: tuple[str, ...] = ()
+    contain: bool = False
+    """Whether servers with a command are contained of which nothing else is said."""
 
     def client(self, name: str) -> ClientSettings:
         """The settings of a client; the defaults for one that is not named."""
         return self.clients.get(name) or ClientSettings(name=name)
+
+    def containment(self, server: ServerSettings) -> Containment | None:
+        """What a server is granted where it is contained, else None. One at an address cannot be."""
+        said = server.contain if server.contain is not None else self.contain
+        if server.url is not None or said is False:
+            return None
+        return said if isinstance(said, Containment) else Containment()
 
 
 def load(path: str, named: bool, env: Mapping[str, str]) -> Settings:
@@ -144,6 +154,7 @@ def parse(path: str, data: bytes, env: Mapping[str, str]) -> Settings:
         preset=top.choice("preset", PRESETS, "balanced"),
         policies=policies,
         includes=includes,
+        contain=top.flag("contain", False),
     )
     top.finish()
     sections.check_names(views, servers)

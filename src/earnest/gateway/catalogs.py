@@ -24,12 +24,13 @@ from earnest.core.errors import EarnestError
 from earnest.core.profile import NOTHING, Labels, Trust, entailed, raising
 from earnest.core.sanitize import Sanitizer
 from earnest.core.scrub import SHORTEST, Scrubber
-from earnest.gateway import evidence
+from earnest.gateway import evidence, lanes
 from earnest.gateway.launch import brought, launch_of, settings_beyond, shown
 from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refiner, Server, Tool, Words, stricter
 from earnest.pdp.persist import KeptPins
+from earnest.shim import paths
 from earnest.store.anchor import loss_of
 from earnest.store.base import Evidence, OperatorLabel, Store
 from earnest.store.base import Server as ServerRow
@@ -119,8 +120,8 @@ class Catalogs:
                 self._log(f"[{name}] {error}")
 
     def _entry(self, name: str, settings: ServerSettings) -> _Entry:
-        _refuse_contained(settings)
         found = launch_of(settings, folder=self.settings.folder, env=self._env, secrets=self._secrets)
+        found = self._contained(settings, found)
         self._hidden.add(found.secrets)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
         if found.url:
@@ -138,8 +139,8 @@ class Catalogs:
         """A server that came with a session: `earnest stdio NAME -- COMMAND`. The operator's settings for that name hold for it
         too. Raises E12xx where the command is none."""
         settings = self.settings.servers.get(name) or ServerSettings(name=name)
-        _refuse_contained(settings)
         launch = brought(argv, cwd, settings, folder=self.settings.folder, env=env, secrets=self._secrets)
+        launch = self._contained(settings, launch)
         self._hidden.add(launch.secrets)
         identity = identities.of_command(argv, env, cwd)
         timeout = settings.timeout or self.settings.limits.call_timeout_s
@@ -152,6 +153,21 @@ class Catalogs:
             known.server.credentialed = True
             known.server.resolve()
         return Served(name, known.server, launch, timeout=timeout, shared=False)
+
+    def _contained(self, settings: ServerSettings, launch: Launch) -> Launch:
+        """A launch with what it is granted, where the server is to be contained."""
+        containment = self.settings.containment(settings)
+        if containment is None or launch.url:
+            return launch
+        own = (paths.home(self._secrets), *filter(None, (self.settings.path, *self.settings.includes)))
+        grants, unnamed = lanes.grants_of(
+            containment, settings, launch, folder=self.settings.folder, secrets=self._secrets, own=own
+        )
+        for name in unnamed:
+            self._log(
+                f"[{settings.name}] {name} looks like a secret and goes to no lane: name it in contain.secrets or contain.env"
+            )
+        return msgspec.structs.replace(launch, grants=grants)
 
     def configured(self, name: str) -> bool:
         """Whether the configuration has a server of this name that can be started."""
@@ -323,6 +339,8 @@ class Catalogs:
         if stored is not None:
             labels = stricter(labels, entailed(stored))
         violated, supported, support_pin = self._assayed(entry, tool)
+        grants = entry.launch.grants
+        lane, contained = lanes.lane_words(grants, tool, labels) if grants is not None else (None, NOTHING)
         return Words(
             operator=labels,
             operator_pin=operator_pin,
@@ -335,6 +353,8 @@ class Catalogs:
             supported=supported,
             support_pin=support_pin,
             sanitizer=self._sanitizer(entry.name, tool.name),
+            lane=lane,
+            contained=contained,
         )
 
     def _sanitizer(self, server: str, tool: str) -> Sanitizer | None:
@@ -410,12 +430,3 @@ def _kept(entry: _Entry) -> str:
     if entry.settings.command or entry.settings.url is not None:
         return entry.identity.display
     return f"{entry.launch.argv[0]} …" if not entry.identity.package else f"{entry.launch.argv[0]} … ({entry.identity.package})"
-
-
-def _refuse_contained(settings: ServerSettings) -> None:
-    if settings.contain:
-        raise EarnestError(
-            "E1028",
-            f"{settings.source}: contain = true, and this version of earnest cannot contain a server yet",
-            "Remove `contain`, or leave the server out: it is not started without what was asked for.",
-        )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from earnest.core.lanes import Lane
+from earnest.gateway.contained import ContainedLink, Stopped
 from earnest.gateway.served import Served
 from earnest.net.dial import TlsSettings
 from earnest.upstream.base import Link
@@ -21,16 +23,31 @@ class Connector:
         started: Callable[[int], None],
         ended: Callable[[int], None],
         scrub: Callable[[str], str] = lambda text: text,
+        stopped: Callable[[Served, Lane, Stopped], None] = lambda served, lane, what: None,
     ) -> None:
-        """`scrub` takes secrets out of what servers say, before it is shortened."""
+        """`scrub` takes secrets out of what servers say, before it is shortened. `stopped` hears what the boxes of contained
+        ones refused."""
+        self._refused = stopped
         self._log = log
         self._scrub = scrub
         self._started = started
         self._ended = ended
 
-    def __call__(self, served: Served, client: ClientHello, forwarded: Mapping[str, str]) -> Link:
-        """`forwarded`: headers of the client's own that the operator lets through to this server."""
+    def __call__(self, served: Served, client: ClientHello, forwarded: Mapping[str, str], lane: Lane | None = None) -> Link:
+        """`forwarded`: headers of the client's own that the operator lets through to it. `lane`: of a contained server."""
         launch = served.launch
+        if lane is not None:
+            return ContainedLink(
+                served,
+                lane,
+                stopped=lambda what: self._refused(served, lane, what),
+                client=client,
+                log=self._log,
+                started=self._started,
+                ended=self._ended,
+                open_timeout=served.timeout,
+                scrub=self._scrub,
+            )
         if launch.url:
             tls = TlsSettings(launch.ca, launch.client_cert, launch.client_key)
             return HttpLink(

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
 from earnest.gateway.answers import Answers
 from earnest.gateway.asking import Asking
 from earnest.gateway.catalogs import Catalogs
 from earnest.gateway.client import Client
+from earnest.gateway.contained import ContainedLink
 from earnest.gateway.levels import Levels
 from earnest.gateway.links import Links, Owner
 from earnest.gateway.lists import changed, render
@@ -55,7 +57,7 @@ AGAIN_S: Final = 0.5
 _TOLD: Final = ("notifications/message", "notifications/resources/updated", "notifications/tasks/status")
 """What a legacy server says outside any call and its clients hear."""
 
-Connect = Callable[[Served, ClientHello, Mapping[str, str]], Link]
+Connect = Callable[[Served, ClientHello, Mapping[str, str], Lane | None], Link]
 
 
 class Gateway:
@@ -202,7 +204,7 @@ class Gateway:
         self.sessions.discard(session)
         self.names.forget(session)
         self.watches.forget(session)
-        self.links.release(lambda owner: len(owner) > 1 and owner[1] == session.id)
+        self.links.release(lambda owner: owner.session == session.id)
 
     def catalogs_of(self, client: Client) -> Catalogs:
         """The catalogs of a client: under its working directory's file they are stricter ones. Raises E1027 where that file's
@@ -232,18 +234,19 @@ class Gateway:
         catalogs = self.overlays.get(overlay) if overlay else self.catalogs
         return catalogs, catalogs.revision if catalogs is not None else 0, self.views, session.route, session.capabilities
 
-    def owner_of(self, session: Session, served: Served) -> Owner:
-        """Whose link it is: the session's, one for each set of capabilities, or everyone's where the operator said `shared`."""
+    def owner_of(self, session: Session, served: Served, lane: Lane | None = None) -> Owner:
+        """Whose link it is: the session's, one for each set of capabilities, or everyone's where the operator said `shared`. Of
+        a contained server in that lane; None for the one that lists come from."""
+        behind = lane or served.list_lane or ""
         if served.shared and not session.forwarded:
             # Headers of one client's own never carry another's calls.
-            return (served.name,)
-        if session.modern:
-            return (served.name, session.id, session.capabilities.decode("utf-8", "replace"))
-        return (served.name, session.id)
+            return Owner(served.name, lane=behind)
+        capabilities = session.capabilities.decode("utf-8", "replace") if session.modern else ""
+        return Owner(served.name, session.id, capabilities, behind)
 
-    def ready(self, session: Session, served: Served) -> Link | None:
-        """The link for a call, if it is open and its list is walked: the fast path."""
-        link = self.links.ready(self.owner_of(session, served))
+    def ready(self, session: Session, served: Served, lane: Lane | None = None) -> Link | None:
+        """The link for a call, if it is open and its list is walked: the fast path. `lane` as in `owner_of`."""
+        link = self.links.ready(self.owner_of(session, served, lane))
         if link is None or link not in self._listed_at or link in self._stale or link in self._renewing:
             return None
         return link
@@ -253,10 +256,11 @@ class Gateway:
         of_lists: list[Ground] = [("lacks", unready, link, None) for unready in (self._stale, self._renewing)]
         return [*of_lists, self.links.grounds(self.owner_of(session, served), link)]
 
-    async def prepare(self, session: Session, served: Served, *, refresh: bool = False) -> Link:
-        """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. Raises
-        E12xx."""
-        owner = self.owner_of(session, served)
+    async def prepare(self, session: Session, served: Served, *, refresh: bool = False, lane: Lane | None = None) -> Link:
+        """The link for a call, opened and with its tools walked. `refresh`: walked again unless it was just now. `lane` as in
+        `owner_of`. Raises E12xx, E18xx."""
+        owner = self.owner_of(session, served, lane)
+        behind = lane or served.list_lane
         hello = session.hello_for_servers()
 
         def opened(link: Link) -> None:
@@ -266,7 +270,7 @@ class Gateway:
                 self._stale.discard(gone)
 
         try:
-            link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded), opened)
+            link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded, behind), opened)
         except EarnestError as error:
             if error.said and error.code != "E1205":  # what a process wrote before its end is in the log already
                 self.log(f"[{served.name}] {error.message}; it said: {self.scrub(error.said)[:SAID_CHARS]}")
@@ -277,6 +281,12 @@ class Gateway:
             if link in self._stale:
                 # It changed again while it was walked; a server that never stops changing is not waited for any longer.
                 await self._refresh(served, link)
+        return link
+
+    async def apart(self, session: Session, served: Served, lane: Lane) -> Link:
+        """A fresh link to a contained server in a box of its own, for one use; the caller closes it. Raises E12xx, E18xx."""
+        link = self._connect(served, session.hello_for_servers(), session.forwarded, lane)
+        await link.open()
         return link
 
     async def wake(self, session: Session, served: Served) -> None:
@@ -301,8 +311,12 @@ class Gateway:
         self._stale.discard(link)
         first = not served.server.listed
         try:
-            known = (one for one in (self.catalogs, *self.overlays.values()) if one.knows(served.server))
-            differs = await next(known, self.catalogs).walk(served, link)
+            if isinstance(link, ContainedLink) and link.lane is not served.list_lane:
+                await link.walk()  # compared with each call; what is served is what the other lane lists
+                differs = False
+            else:
+                known = (one for one in (self.catalogs, *self.overlays.values()) if one.knows(served.server))
+                differs = await next(known, self.catalogs).walk(served, link)
         except BaseException:
             self._stale.add(link)
             raise
@@ -330,11 +344,11 @@ class Gateway:
     def restart_servers(self) -> None:
         """The configuration was read again: links to configured servers are opened anew at the next call."""
         own = {session.id for session in self.sessions if session.has_own_server}
-        self.links.release(lambda owner: len(owner) < 2 or owner[1] not in own)
+        self.links.release(lambda owner: owner.session not in own)
 
     def links_of(self, session: Session) -> list[Link]:
         """The open links that serve only this session."""
-        return [link for owner, link in self.links.all() if len(owner) > 1 and owner[1] == session.id]
+        return [link for owner, link in self.links.all() if owner.session == session.id]
 
     def _server_said(self, served: Served, owner: Owner, link: Link, message: Message) -> None:
         """A notification outside any call."""
@@ -346,7 +360,7 @@ class Gateway:
                 self.spawn(self._refresh_quietly(served, link))
             return
         for session in list(self.sessions):
-            mine = owner[1] == session.id if len(owner) > 1 else any(s.name == served.name for s in session.servers())
+            mine = owner.session == session.id if owner.session else any(s.name == served.name for s in session.servers())
             if not mine:
                 continue
             if message.method in ("notifications/prompts/list_changed", "notifications/resources/list_changed"):
@@ -466,4 +480,3 @@ class Gateway:
         """A call waits for a person."""
         for told in tuple(self.on_asked):
             told(approval)
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Final
+from typing import Final, NamedTuple
 
 from earnest.core.errors import EarnestError
 from earnest.upstream.base import Link
@@ -18,8 +18,15 @@ from earnest.upstream.base import Link
 FIRST_PAUSE_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 30.0
 
-Owner = tuple[str, ...]
-"""Server name, then what separates its links: a session, or principal and capabilities, or nothing for `shared`."""
+
+class Owner(NamedTuple):
+    """Whose a link is: a server's, and what separates its links: a session with its capabilities (neither for `shared`), and
+    the lane where the server is contained."""
+
+    server: str
+    session: str = ""
+    capabilities: str = ""
+    lane: str = ""
 
 
 class _Slot:
@@ -68,7 +75,7 @@ class Links:
         except asyncio.CancelledError:
             if not opening.cancelled():
                 raise  # it is this caller who was cancelled
-            raise EarnestError("E1204", f"server {owner[0]!r} was closed before it was open", exit_code=3) from None
+            raise EarnestError("E1204", f"server {owner.server!r} was closed before it was open", exit_code=3) from None
 
     async def _open(self, owner: Owner, slot: _Slot, make: Callable[[], Link], opened: Callable[[Link], None]) -> Link:
         loop = asyncio.get_running_loop()
@@ -76,9 +83,9 @@ class Links:
             if slot.failures >= self._restarts and loop.time() < slot.not_before:
                 raise EarnestError(
                     "E1209",
-                    f"server {owner[0]!r} failed {slot.failures} times in a row and rests for "
+                    f"server {owner.server!r} failed {slot.failures} times in a row and rests for "
                     f"{slot.not_before - loop.time():.0f} s more",
-                    f"See why with `earnest probe {owner[0]}`.",
+                    f"See why with `earnest probe {owner.server}`.",
                     exit_code=3,
                 )
             pause = slot.not_before - loop.time()

@@ -24,7 +24,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.core.profile import Labels
 from earnest.core.verdict import Verdict
-from earnest.gateway import lists, resolving, sanitizing, spoken
+from earnest.gateway import entering, lists, resolving, sanitizing, spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -275,7 +275,7 @@ class Relay:
             self.unavailable(error, "not-sent")
             return
         self.state = "queued"
-        self.gateway.queue(self)
+        entering.begin(self)
 
     def send(self) -> None:
         """The decision record is with the operating system: the call goes out."""
@@ -387,7 +387,7 @@ class Relay:
         if outcome.task_id and self.served is not None:
             self.gateway.names.task(self.session, self.served, outcome.task_id)
             if outcome.result_type == "task":
-                self.gateway.tasks.made(self.session, self.served, outcome.task_id)
+                self.gateway.tasks.made(self.session, self.served, outcome.task_id, judgement.lane)
         elif self.method.name == "tasks/list" and self.served is not None:
             result = self.gateway.tasks.listed(self.session, self.served, result)
         word = "error" if outcome.is_error else "ok" if outcome.result_type == "complete" else outcome.result_type

@@ -6,8 +6,8 @@ asks nobody, keeps nothing and sets no label. A trusted server's own answer to i
 call is judged and before earnest answers: it may make the call riskier, and less risky only as the extension's bounds allow
 and where nobody but the server spoke. Where it fails, all stays as listed.
 
-Arguments are held against the names that the schema requires and the plain types of its top level; the whole schema is the
-server's to check, as with a call.
+Arguments are held against the tool's whole input schema (`protocol/input_schema.py`): hints of a call that no server would
+take are no answer.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 
 WAIT_S: Final = 2.0
 """Seconds that a server has for its own answer."""
-_KINDS: Final[dict[str, tuple[type, ...]]] = {
-    "string": (str,), "boolean": (bool,), "integer": (int, float), "number": (int, float), "array": (list,), "object": (dict,),
-    "null": (type(None),),
-}  # fmt: skip
 
 
 async def answer(session: Session, message: Message, method: Method, outlet: Outlet) -> None:
@@ -161,23 +157,16 @@ def _params(session: Session, link: Link, name: str, arguments: bytes) -> bytes:
 
 def _check(arguments: bytes, tool: Tool) -> None:
     """Raises `WireError` -32602 for arguments that cannot be those of a call."""
+    from earnest.protocol.input_schema import complaint  # the validator is loaded by the few who ask
+
     try:
         given = reading.load(arguments)
         schema: Any = msgspec.json.decode(canonical.members(tool.definition).get("inputSchema", b"{}"))
     except (EarnestError, msgspec.MsgspecError):
         raise WireError(envelope.INVALID_PARAMS, "the arguments cannot be read") from None
-    if not isinstance(schema, dict) or not isinstance(given, dict):
-        return
-    required, properties = schema.get("required"), schema.get("properties")
-    for name in required if isinstance(required, list) else ():
-        if isinstance(name, str) and name not in given:
-            raise WireError(envelope.INVALID_PARAMS, f"the argument {name[:200]!r} is missing")
-    for name, value in given.items():
-        one = properties.get(name) if isinstance(properties, dict) else None
-        kind = one.get("type") if isinstance(one, dict) else None
-        allowed = _KINDS.get(kind) if isinstance(kind, str) else None
-        if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-            raise WireError(envelope.INVALID_PARAMS, f"the argument {name[:200]!r} is no {kind}")
+    wrong = complaint(schema, given, len(arguments))
+    if wrong:
+        raise WireError(envelope.INVALID_PARAMS, f"the arguments do not fit the tool's schema: {wrong}")
 
 
 def _question(session: Session, served: Served, tool: Tool, arguments: bytes, own: Labels | None) -> Question:

@@ -6,7 +6,22 @@ from collections.abc import Mapping
 
 import msgspec
 
+from earnest.core.lanes import Lane
 from earnest.pdp.catalog import Server
+
+
+class Grants(msgspec.Struct, frozen=True):
+    """What a contained server may reach (`config.containing`), as paths of this machine. `env`: names of variables that every
+    lane gets; `secrets` those that only some get."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    env: frozenset[str] = frozenset()
+    secrets: Mapping[str, frozenset[str]] = {}
+    one_lane: bool = False
+    list_lane: Lane = Lane.OBSERVE
+    tier: str = ""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -23,6 +38,8 @@ class Launch(msgspec.Struct, frozen=True):
     client_key: str = ""
     secrets: frozenset[str] = frozenset()
     """Of all these the values that must not be written down where calls are kept."""
+    grants: Grants | None = None
+    """Where it is contained: what it is granted."""
 
 
 class Served:
@@ -36,6 +53,12 @@ class Served:
         self.launch = launch
         self.timeout = timeout
         self.shared = shared
+
+    @property
+    def list_lane(self) -> Lane | None:
+        """The lane that is asked for lists and all that is no tool call; None where the server is not contained."""
+        grants = self.launch.grants
+        return grants.list_lane if grants is not None else None
 
     @property
     def cwd(self) -> str | None:

@@ -19,6 +19,7 @@ import msgspec
 
 from earnest.core import canonical
 from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
 from earnest.pdp.catalog import Tool
 from earnest.protocol import calls, envelope
 from earnest.protocol.envelope import Message, WireError
@@ -44,6 +45,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, str], str] = {}
+        self._lanes: dict[tuple[str, str], Lane] = {}
         self.followed: dict[Relay, bytes] = {}
         """Calls of modern clients that wait for the result of a legacy task, with its raw id."""
 
@@ -63,18 +65,26 @@ class Tasks:
         if id is not None and outcome in ("cancelled", "timeout") and call._link is not None and call._link.alive:
             call.gateway.spawn(_cancel(call._link, id))
 
-    def made(self, session: Session, served: Served, id: str) -> None:
-        """A call of this session's made a task."""
+    def made(self, session: Session, served: Served, id: str, lane: Lane | None) -> None:
+        """A call of this session's made a task, in a lane of a contained server."""
         key = (served.server.identity, id)
+        if lane is not None:
+            self._lanes[key] = lane
         principal = session.client.principal
         # Two people are given one id: it can be neither's.
         self._owners[key] = principal if self._owners.pop(key, principal) == principal else ""
         while len(self._owners) > MOST:
-            del self._owners[next(iter(self._owners))]
+            gone = next(iter(self._owners))
+            del self._owners[gone]
+            self._lanes.pop(gone, None)
 
     def mine(self, session: Session, served: Served, id: str) -> bool:
         """Whether the principal of this session made it."""
         return self._owners.get((served.server.identity, id)) == session.client.principal
+
+    def lane(self, served: Served, id: str) -> Lane | None:
+        """The lane in which a task was made."""
+        return self._lanes.get((served.server.identity, id))
 
     def check(self, call: Relay, link: Link) -> None:
         """Hold what a request says of tasks: to servers of the client's own era, and of the principal's own. Raises

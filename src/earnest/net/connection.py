@@ -158,7 +158,7 @@ class Connection(Port, asyncio.Protocol):
     def _go_on_without_upgrade(self, rest: memoryview) -> None:
         """Ignore an `Upgrade` (RFC 9110 7.8 allows it; some clients offer h2c with each request).
 
-        llhttp stops at the end of such a head, so a fresh parser is given a head with the same framing.
+        llhttp stops at the end of such a head, so a fresh parser is given a head with the same framing and end.
         """
         headers = self._headers
         assert headers is not None
@@ -166,6 +166,8 @@ class Connection(Port, asyncio.Protocol):
         framing = b"Content-Length: %b\r\n" % length.encode() if length is not None else b""
         if "transfer-encoding" in headers:
             framing = b"Transfer-Encoding: chunked\r\n"
+        if not self._keep_alive:
+            framing += b"Connection: close\r\n"  # what comes after it is not read
         self._upgrading = False
         self._parser = httptools.HttpRequestParser(self)
         self._replaying = True

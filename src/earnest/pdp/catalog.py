@@ -21,6 +21,7 @@ from earnest.core import canonical, pin, receipt
 from earnest.core.decide import PinState, Table
 from earnest.core.errors import EarnestError
 from earnest.core.hints import RawHints, raw_from_wire
+from earnest.core.lanes import Lane
 from earnest.core.profile import NOTHING, RISKY_VALUES, Labels, Profile, Standing, Trust, resolve, riskier
 from earnest.core.sanitize import Sanitizer
 from earnest.pdp.schema import only_plain_values
@@ -78,6 +79,10 @@ class Words(msgspec.Struct, frozen=True):
     """What of its results is left, by the operator's word."""
     intent: str = ""
     """What the tool does as a name would say it, where its own name does not."""
+    lane: Lane | None = None
+    """Which lane its calls go to, where its server is contained."""
+    contained: Labels = NOTHING
+    """What that lane makes impossible."""
 
 
 Refiner = Callable[[Mapping[str, object]], "Refined | None"]
@@ -168,7 +173,6 @@ class Server:
         self.trust = Trust.UNTRUSTED
         self.trust_source = ""
         self.cwd: str | None = None
-        self.contained: Labels = NOTHING
         self.tools: dict[str, Tool] = {}
         self.methods: dict[str, Tool] = {}
         self._listed: dict[str, list[Listed]] = {}
@@ -215,7 +219,7 @@ class Server:
         A copy that shares nothing with this one that changes; what it says is written nowhere.
         """
         copy = Server(self.name, self.identity, credentialed=self.credentialed, display=self.display)
-        copy.trust, copy.trust_source, copy.cwd, copy.contained = trust, "supposed", self.cwd, self.contained
+        copy.trust, copy.trust_source, copy.cwd = trust, "supposed", self.cwd
         copy.words, copy.listed, copy.instructions = self.words, self.listed, self.instructions
         for name, tool in self.tools.items():
             entry = Tool(name)
@@ -357,7 +361,7 @@ class Server:
             pin_holds=holds,
             operator=words.operator,
             operator_holds=words.operator_pin in ("", entry.pin),
-            contained=self.contained,
+            contained=words.contained,
             pack=words.pack,
             pack_holds=words.pack_holds,
             violated=words.violated,

@@ -139,6 +139,7 @@ class Engine:
             decision = Decision(Verdict.DENY, (stop, *decision.reasons), (), Verdict.DENY)
         judgement = self._judgement(question, policy, labels, digest, profile, decision)
         judgement.judged_as = judged_as
+        judgement.lane = tool.words.lane
         judgement.source_endorsed = vouched.receipt if vouched is not None else ""
         judgement.endorsement = endorsement.receipt if endorsement is not None else ""
         judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from earnest.core.flow import Key
+from earnest.core.lanes import Lane
 from earnest.core.profile import Labels, Profile
 from earnest.core.verdict import Reason, Remedy, Verdict
 from earnest.pdp.catalog import Server, Tool
@@ -58,6 +59,8 @@ class Judgement(msgspec.Struct):
     """The id of its decision record, once that is written."""
     judged_as: str = ""
     """The target of a dispatcher, where the call was judged as that."""
+    lane: Lane | None = None
+    """Which lane of a contained server it goes to: what was judged is what that lane can do."""
     host_may_ask: bool = False
     """Only preset and user rules ask, and the operator left those asks to the client."""
     approval: str = ""

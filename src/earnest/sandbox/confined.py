@@ -7,28 +7,18 @@ runs in it can tell that it is confined, not that it is watched: it has the mach
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import sys
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
-import msgspec
-
-from earnest.sandbox import trust
-from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import Copies
-from earnest.sandbox.journal import Journal
+from earnest.sandbox.box import Plan, Sight
 from earnest.sandbox.launch.layers import SECRETS, SYSTEM
-from earnest.sandbox.line import ENV, Line, ended
-from earnest.sandbox.places import Place
-from earnest.sandbox.plans import account_home, check, within
-from earnest.sandbox.runtimes import needs
+from earnest.sandbox.line import Line
+from earnest.sandbox.making import CopiedBox
+from earnest.sandbox.plans import within
 
 NAME: Final = "confined"
 SIGHT: Final = Sight("granted", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True)
-_LAUNCH: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch", "confined.py")
 
 
 class Confined:
@@ -41,75 +31,26 @@ class Confined:
         return ConfinedBox(plan)
 
 
-class ConfinedBox:
+class ConfinedBox(CopiedBox):
     """See `earnest.sandbox.box.Box`."""
 
     tier = NAME
     sight = SIGHT
+    launch = "confined.py"
+    _line: Line | None = None
 
-    def __init__(self, plan: Plan) -> None:
-        check(plan)
-        self._place = Place()
-        self._state = self._place.path
-        os.mkdir(f"{self._state}/kept", 0o700)
-        self._kept: Ended | None = None
-        self._journal = Journal(f"{self._state}/events")
-        try:
-            self._copies = Copies(plan, self._state)
-            self._line = Line(self._state)
-            more = {"TMPDIR": self._copies.temporary, "RES_OPTIONS": "use-vc timeout:2"}
-            readable = [*self._copies.readable, *_system(), "/proc", os.path.realpath("/etc/resolv.conf")]
-            if plan.reach == "pretend":
-                folder, variables = trust.folder_and_env(plan, self._state)
-                readable.append(folder)
-                more |= variables
-            env = {"HOME": plan.home, **plan.env, **more}
-            readable += needs(plan.argv, env, plan.cwd, account_home()).paths
-            told = {
-                **msgspec.to_builtins(plan),
-                "env": env,
-                "state": self._state,
-                "readable": readable,
-                "writable": self._copies.writable,
-                "counted": self._copies.own,
-                "made": self._copies.made,
-                "authority": trust.command(),
-                "certificates": trust.authority().folder if plan.reach == "pretend" else "",
-            }
-            with open(f"{self._state}/plan", "w") as file:
-                json.dump(told, file)
-        except BaseException:
-            if hasattr(self, "_copies"):
-                self._copies.remove()
-            self._place.remove()
-            raise
-        self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
-        self.env: Mapping[str, str] = ENV
+    def _told(self, plan: Plan) -> dict[str, Any]:
+        told = super()._told(plan)
+        self._line = Line(self._state)
+        told["readable"] += [*_system(), "/proc", os.path.realpath("/etc/resolv.conf")]
+        return told
 
-    def look(self) -> Look:
-        return self._copies.look()
+    def _env(self) -> Mapping[str, str]:
+        return {"RES_OPTIONS": "use-vc timeout:2"}
 
-    def bytes_of(self, path: str, look: Look | None = None) -> bytes | None:
-        return self._copies.bytes_of(path, look)
-
-    def events(self, since: int = 0) -> tuple[Event, ...]:
-        return self._journal.events(since)
-
-    def close(self) -> Ended:
-        if self._kept is not None:
-            return self._kept
-        with contextlib.suppress(OSError):
-            open(f"{self._state}/closing", "w").close()
-        self._line.close()
-        self._journal.events()
-        self._kept = ended(self._state)
-        self._copies.remove()
-        self._place.remove()
-        return self._kept
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
+    def _end(self) -> None:
+        if self._line is not None:
+            self._line.close()
 
 
 def _system() -> list[str]:

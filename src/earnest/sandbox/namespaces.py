@@ -7,30 +7,26 @@ and reads what was done: uppers through a descriptor that process hands over, ev
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 import struct
-import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from earnest.sandbox import trust
-from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
+from earnest.sandbox.box import Look, Plan, Sight
 from earnest.sandbox.copies import measured
-from earnest.sandbox.journal import Journal
-from earnest.sandbox.line import END_S, ENV, Line, ended
+from earnest.sandbox.line import END_S, Line
+from earnest.sandbox.making import MadeBox
 from earnest.sandbox.overlay import Contents, Layer, Looker
-from earnest.sandbox.places import Place
-from earnest.sandbox.plans import account, account_home, check
+from earnest.sandbox.plans import account, account_home
 from earnest.sandbox.runtimes import needs
 
 NAME: Final = "namespaces"
 SIGHT: Final = Sight("everywhere", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True)
-_LAUNCH: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch", "boxed.py")
 
 
 class Namespaces:
@@ -43,34 +39,22 @@ class Namespaces:
         return NamespaceBox(plan)
 
 
-class NamespaceBox:
+class NamespaceBox(MadeBox):
     """See `earnest.sandbox.box.Box`."""
 
     tier = NAME
     sight = SIGHT
+    launch = "boxed.py"
+    _line: Line | None = None
+    _heard: socket.socket | None = None
+    _looker: Looker | None = None
+    _layers = -1
 
-    def __init__(self, plan: Plan) -> None:
-        check(plan)
-        self._place = Place()
-        self._state = self._place.path
-        os.mkdir(f"{self._state}/kept", 0o700)
-        self._kept: Ended | None = None
-        self._heard: socket.socket | None = None
-        self._looker: Looker | None = None
-        self._layers = -1
-        self._journal = Journal(f"{self._state}/events")
-        try:
-            os.mkdir(f"{self._state}/layers", 0o700)
-            self._line = Line(self._state)
-            files, more = trust.files_and_env(plan)
-            files |= account(plan)
-            with open(f"{self._state}/plan", "w") as file:
-                json.dump(_as_json(plan, self._state, files, {"HOME": plan.home, **plan.env, **more}), file)
-        except BaseException:
-            self._place.remove()
-            raise
-        self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
-        self.env: Mapping[str, str] = ENV
+    def _told(self, plan: Plan) -> dict[str, Any]:
+        os.mkdir(f"{self._state}/layers", 0o700)
+        self._line = Line(self._state)
+        files, more = trust.files_and_env(plan)
+        return _beside(plan, self._state, files | account(plan), {"HOME": plan.home, **plan.env, **more})
 
     def look(self) -> Look:
         looker = self._open()
@@ -86,32 +70,20 @@ class NamespaceBox:
             return None
         return self._contents.bytes_of(file.digest, file.size)
 
-    def events(self, since: int = 0) -> tuple[Event, ...]:
-        return self._journal.events(since)
+    def _end(self) -> None:
+        if self._line is not None:
+            self._line.close()
 
-    def close(self) -> Ended:
-        if self._kept is not None:
-            return self._kept
-        self._journal.events()
-        with contextlib.suppress(OSError):
-            open(f"{self._state}/closing", "w").close()
-        self._line.close()
-        self._journal.events()
-        self._kept = ended(self._state)
+    def _remove(self) -> None:
         if self._layers >= 0:
             os.close(self._layers)
             self._layers = -1
         self._looker = None
-        self._place.remove()
-        return self._kept
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
+        super()._remove()
 
     def _open(self) -> Looker | None:
         """The looker, once the box has told what it is made of."""
-        if self._kept is not None:
+        if self._kept is not None or self._line is None:
             return None
         control = self._line.current()
         if control is not None and control is not self._heard:
@@ -132,26 +104,23 @@ class NamespaceBox:
         return self._looker
 
 
-def _as_json(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str, str]) -> dict[str, Any]:
+def _beside(plan: Plan, state: str, files: Mapping[str, str], env: Mapping[str, str]) -> dict[str, Any]:
     home = account_home()
     needed = needs(plan.argv, env, plan.cwd, home)
-    told: dict[str, Any] = msgspec.to_builtins(plan)
-    for number, folder in enumerate(told["folders"]):
+    folders: list[dict[str, Any]] = msgspec.to_builtins(plan.folders)
+    for number, folder in enumerate(folders):
         if folder["access"] == "copy" and folder["source"] is not None and os.path.isdir(folder["source"]):
             folder["source"], small = measured(folder["source"], f"{state}/copy-{number}")
             folder["access"] = "plain" if small else "copy"
     return {
-        **told,
+        "folders": folders,
         "env": env,
-        "state": state,
         "in_memory": True,
         "root": os.geteuid() == 0,
         "files": dict(files),
         "account": home if os.path.isabs(home) and home != "/" else "/home",
         "runtimes": needed.paths,
         "links": needed.links,
-        "authority": trust.command(),
-        "certificates": trust.authority().folder if plan.reach == "pretend" else "",
     }
 
 

@@ -9,29 +9,18 @@ told, and files are seen in the box's own folders alone.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import socket
-import sys
+import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-import msgspec
-
-from earnest.sandbox import trust
-from earnest.sandbox.box import Ended, Event, Look, Plan, Sight
-from earnest.sandbox.copies import Copies
+from earnest.sandbox.box import Plan, Sight
 from earnest.sandbox.internet.outlet import environment
-from earnest.sandbox.journal import Journal
-from earnest.sandbox.line import ENV, ended
-from earnest.sandbox.places import Place
-from earnest.sandbox.plans import account_home, check
-from earnest.sandbox.runtimes import needs
+from earnest.sandbox.making import CopiedBox
 
 NAME: Final = "seatbelt"
 SIGHT: Final = Sight("granted", network=False, processes=False, sockets=False, holds_writes=True, holds_network=True)
-_LAUNCH: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch", "caged.py")
 _READABLE: Final = (
     "/usr", "/bin", "/sbin", "/System", "/Library/Apple", "/Library/Frameworks", "/Library/Developer", "/opt", "/private/etc",
     "/private/var/db/timezone", "/private/var/select", "/dev", "/Applications/Xcode.app",
@@ -53,74 +42,34 @@ class Seatbelt:
         return SeatbeltBox(plan)
 
 
-class SeatbeltBox:
+class SeatbeltBox(CopiedBox):
     """See `earnest.sandbox.box.Box`."""
 
     tier = NAME
     sight = SIGHT
+    launch = "caged.py"
+    _port: socket.socket | None = None
+    """Held so that the number is ours until the box's own process listens on it."""
 
-    def __init__(self, plan: Plan) -> None:
-        check(plan)
-        self._place = Place()
-        self._state = self._place.path
-        os.mkdir(f"{self._state}/kept", 0o700)
-        self._kept: Ended | None = None
-        self._journal = Journal(f"{self._state}/events")
-        self._copies = Copies(plan, self._state)
-        self._port = socket.socket()  # held so that the number is ours until the box's own process listens on it
-        self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._port.bind(("127.0.0.1", 0))
-        port = self._port.getsockname()[1] if plan.reach != "none" else 0
-        readable = [*self._copies.readable]
-        more = {"TMPDIR": self._copies.temporary, **(environment(port) if port else {})}
-        if plan.reach == "pretend":
-            folder, variables = trust.folder_and_env(plan, self._state)
-            readable.append(folder)
-            more |= variables
-        env = {"HOME": plan.home, **plan.env, **more}
-        readable += needs(plan.argv, env, plan.cwd, account_home()).paths
-        told = {
-            **msgspec.to_builtins(plan),
-            "env": env,
-            "state": self._state,
-            "owner": os.getpid(),
-            "port": port,
-            "profile": profile(readable, self._copies.writable, port),
-            "counted": self._copies.own,
-            "made": self._copies.made,
-            "authority": trust.command(),
-            "certificates": trust.authority().folder if plan.reach == "pretend" else "",
-        }
-        with open(f"{self._state}/plan", "w") as file:
-            json.dump(told, file)
-        self.argv: tuple[str, ...] = (sys.executable, "-I", "-S", _LAUNCH, f"{self._state}/plan")
-        self.env: Mapping[str, str] = ENV
+    def _told(self, plan: Plan) -> dict[str, Any]:
+        if plan.reach != "none":
+            self._port = socket.socket()
+            self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            self._port.bind(("127.0.0.1", 0))
+        told = super()._told(plan)
+        told |= {"owner": os.getpid(), "port": self._number()}
+        return told | {"profile": profile(told["readable"], told["writable"], told["port"])}
 
-    def look(self) -> Look:
-        return self._copies.look()
+    def _number(self) -> int:
+        return int(self._port.getsockname()[1]) if self._port is not None else 0
 
-    def bytes_of(self, path: str, look: Look | None = None) -> bytes | None:
-        return self._copies.bytes_of(path, look)
+    def _env(self) -> Mapping[str, str]:
+        return environment(self._number()) if self._port is not None else {}
 
-    def events(self, since: int = 0) -> tuple[Event, ...]:
-        return self._journal.events(since)
-
-    def close(self) -> Ended:
-        if self._kept is None:
-            with contextlib.suppress(OSError):
-                open(f"{self._state}/closing", "w").close()
+    def _end(self) -> None:
+        """The box's process looks for our wish to close several times a second."""
+        if self._port is not None:
             self._port.close()
-            self._wait()
-            self._journal.events()
-            self._kept = ended(self._state)
-            self._copies.remove()
-            self._place.remove()
-        return self._kept
-
-    def _wait(self) -> None:
-        """Until the box's process has ended, which looks for our wish to close several times a second."""
-        import time
-
         until = time.monotonic() + 10
         while os.path.exists(f"{self._state}/pid") and time.monotonic() < until:
             time.sleep(0.02)

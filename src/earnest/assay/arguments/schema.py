@@ -1,17 +1,15 @@
 """JSON Schema 2020-12 as the generator reads it: references followed, `allOf` folded in, alternatives spelled out.
 
 Only references inside the document are followed (RFC 6901 pointers, `$anchor`, `$id` of the document, `$dynamicRef` as a plain
-reference); nothing is ever fetched. Validation is `jsonschema-rs`: it knows the whole of 2020-12, does not fetch, and with its
-linear-time regular expressions a hostile `pattern` cannot hold the assay up, which `re` under the pure-Python validator could.
+reference); nothing is ever fetched. Validation is that of `protocol/input_schema.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import unquote
 
-import jsonschema_rs
+from earnest.protocol.input_schema import pointed, validator
 
 JsonSchema = Mapping[str, Any]
 _LIMIT_UP: Final = ("minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum", "minContains")
@@ -25,15 +23,7 @@ class Document:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self._anchors: dict[str, Any] | None = None
-        self._validator = self._make()
-
-    def _make(self) -> Any:
-        try:
-            return jsonschema_rs.Draft202012Validator(
-                dict(self.root), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refused, validate_formats=False
-            )
-        except Exception:  # a schema that is none: every value passes, and the server says what it thinks
-            return None
+        self._validator = validator(root)
 
     @property
     def sound(self) -> bool:
@@ -55,11 +45,8 @@ class Document:
             return False
         try:
             definitions = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
-            whole = {**definitions, **schema}
-            validator = jsonschema_rs.Draft202012Validator(
-                whole, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refused, validate_formats=False
-            )
-            return bool(validator.is_valid(value))
+            found = validator({**definitions, **schema})
+            return found is None or bool(found.is_valid(value))
         except Exception:
             return True
 
@@ -93,28 +80,12 @@ class Document:
         if base and base != self.root.get("$id"):
             return None
         if fragment.startswith("/"):
-            return self._pointed(fragment)
+            return pointed(self.root, f"#{fragment}")
         if not fragment:
             return self.root
         if self._anchors is None:
             self._anchors = dict(_anchors(self.root))
         return self._anchors.get(fragment)
-
-    def _pointed(self, pointer: str) -> Any:
-        found: Any = self.root
-        for token in pointer[1:].split("/"):
-            key = unquote(token).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and key in found:
-                found = found[key]
-            elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
-                found = found[int(key)]
-            else:
-                return None
-        return found
-
-
-def _refused(address: str) -> Any:
-    raise ValueError(f"{address} is not fetched")
 
 
 def _anchors(value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:

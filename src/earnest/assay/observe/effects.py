@@ -189,7 +189,7 @@ class Files:
             return Effect("appended", place, shown, area, what, not soft, areas=found.areas)
         before = self.old(path)
         kept = before is not None and git.kept_as_object(path, before, self.new)
-        lossy: bool | None = None if binary else not kept
+        lossy: bool | None = None if binary else found.lost and not kept
         what = f"{shown}: {_counted(found)}" + ("; the repository still has the old content" if kept else "")
         lossy = False if soft else lossy
         return Effect("overwritten", place, shown, area, what, not soft, lossy, areas=found.areas)

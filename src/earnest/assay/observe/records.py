@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 import sqlite3
 import tempfile
 import zipfile
@@ -21,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from earnest.assay.observe import office
 from earnest.assay.observe.masks import masked, masked_value
 
 Record = tuple[str, str]
@@ -54,6 +54,13 @@ class Difference(msgspec.Struct, frozen=True):
     new: tuple[Record, ...]
     volatile: bool
     prefix: bool
+
+    @property
+    def lost(self) -> bool:
+        """Whether something that stood there is gone, and not only the look of it."""
+        gone, new = Counter(area for area, _ in self.gone), Counter(area for area, _ in self.new)
+        weighty = (area for area in gone if not area.endswith(office.LOOK))
+        return any(not area.endswith(office.NAME) or gone[area] > new[area] for area in weighty)
 
     @property
     def areas(self) -> tuple[str, ...]:
@@ -221,39 +228,15 @@ def _tables(database: sqlite3.Connection) -> Counter[Record]:
     return found
 
 
-_CELL: Final = re.compile(r"<c r=\"([A-Z]+\d+)\"([^>]*?)(?:/>|>(.*?)</c>)", re.S)
-_TEXTS: Final = re.compile(r"<si>(.*?)</si>", re.S)
-_TAGS: Final = re.compile(r"<[^>]+>")
-
-
 def _members(content: bytes) -> Counter[Record] | None:
-    """Members of an archive; of a workbook its cells, of a document its text."""
-    found: Counter[Record] = Counter()
+    """Members of an archive; of an office document what stands in it."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()[:2000]
             if sum(archive.getinfo(name).file_size for name in names) > 64 << 20:
                 return None
-            shared: list[str] = []
-            if "xl/sharedStrings.xml" in names:
-                shared = [_TAGS.sub("", text) for text in _TEXTS.findall(archive.read("xl/sharedStrings.xml").decode())]
-            for name in names:
-                found.update(_member(name, archive.read(name), names, shared))
-    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, NotImplementedError, UnicodeDecodeError):
+            if office.is_package(names):
+                return Counter(office.records(archive, names))
+            return Counter((name, _summary(archive.read(name))) for name in names)
+    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, NotImplementedError, UnicodeDecodeError, KeyError):
         return None
-    return found
-
-
-def _member(name: str, data: bytes, names: list[str], shared: list[str]) -> Iterator[Record]:
-    if "[Content_Types].xml" not in names:
-        yield name, _summary(data)
-    elif name.startswith("xl/worksheets/") and name.endswith(".xml"):
-        for _, attributes, inside in _CELL.findall(data.decode()):
-            text = _TAGS.sub("", inside)
-            if 't="s"' in attributes and text.isdigit() and int(text) < len(shared):
-                text = shared[int(text)]
-            if text:
-                yield name, text  # where it stands changes when rows are put in above it
-    elif name.endswith(".xml") and name.startswith(("word/document", "ppt/slides/slide")):
-        texts = (_TAGS.sub("", part).strip() for part in re.split(r"</w:p>|</a:p>", data.decode()))
-        yield from ((name, text) for text in texts if text)

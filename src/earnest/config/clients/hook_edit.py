@@ -57,10 +57,15 @@ def remove(path: str, data: bytes, host: str) -> bytes:
 
 def count(path: str, data: bytes, host: str) -> int:
     """How many hooks of earnest's are in the settings."""
+    return len(installed(path, data, host))
+
+
+def installed(path: str, data: bytes, host: str) -> list[tuple[str, str]]:
+    """The hooks of earnest's in the settings: event and command of each, as they stand there. Raises E1010."""
     own = _own(host)
     hooks = _root(path, data).get(HOOKS) if data.strip() else None
-    lists = [member.node for member in hooks.members] if hooks is not None else []
-    return sum(_is_own(item, own) for listed in lists for item in listed.items)
+    lists = [(member.key, member.node) for member in hooks.members] if hooks is not None else []
+    return [(event, _commands(item)[0]) for event, listed in lists for item in listed.items if _is_own(item, own)]
 
 
 def _own(host: str) -> re.Pattern[str]:
@@ -88,10 +93,15 @@ def _added(data: bytes, node: Node, text: str, indent: str) -> bytes:
 
 
 def _is_own(item: Node, own: re.Pattern[str]) -> bool:
-    commands = item.get("hooks")
-    found = [inner.get("command") for inner in commands.items] if commands is not None else [item.get("command")]
-    texts = [node.value for node in found if node is not None]
-    return bool(texts) and all(isinstance(text, str) and own.search(text) is not None for text in texts)
+    texts = _commands(item)
+    return bool(texts) and all(own.search(text) is not None for text in texts)
+
+
+def _commands(item: Node) -> list[str]:
+    """The commands of one item; one that is no text is there as an empty one."""
+    listed = item.get("hooks")
+    found = [inner.get("command") for inner in listed.items] if listed is not None else [item.get("command")]
+    return [node.value if isinstance(node.value, str) else "" for node in found if node is not None]
 
 
 def _next(root: Node, own: re.Pattern[str]) -> Edit | None:

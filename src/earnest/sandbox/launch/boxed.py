@@ -15,7 +15,6 @@ import signal
 import socket
 import struct
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -23,42 +22,29 @@ if __name__ == "__main__":  # started as a file, in isolation: nobody else says 
     sys.path.append(os.path.abspath(__file__).removesuffix("/earnest/sandbox/launch/boxed.py"))
 
 from earnest.sandbox.launch import first, kernel
-from earnest.sandbox.launch.keeper import FAILED, Inner, Keeper, give_up, line_to_box
+from earnest.sandbox.launch.keeper import FAILED, Inner, Keeper, begin, give_up, look_out
 from earnest.sandbox.launch.report import Report
 
 
 def main(path: str) -> NoReturn:
-    begun = time.monotonic()
-    parent = os.getppid()
-    with open(path, "rb") as file:
-        plan: dict[str, Any] = json.load(file)
-    os.closerange(3, 1 << 16)
-    state: str = plan["state"]
-    above = kernel.syscall("pidfd_open", parent, 0)
-    events = -1
-    if plan["watch"]:
-        events = os.open(f"{state}/events", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    report = Report(events, begun)
+    begun = begin(path)
     try:
-        control = line_to_box(state)
-        process, status, helpers = _start(plan, report, control)
+        process, status, helpers = _start(begun.plan, begun.report, begun.control)
     except OSError as error:
-        give_up(state, str(error))
+        give_up(begun.plan["state"], str(error))
 
     def end() -> None:
         for each in (process, *helpers):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
 
-    Keeper(plan, report, begun, above, control, status, Inner(process, end)).serve()
+    Keeper(begun, status, Inner(process, end)).serve()
 
 
 def _start(plan: dict[str, Any], report: Report, control: socket.socket) -> tuple[int, int, list[int]]:
     """The box's first process, where it tells how the command ended, and the helpers that stay outside of its namespace."""
     helpers: list[int] = []
-    if os.geteuid() == 0:
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, -5)  # so that what runs inside cannot keep its watchers from looking
+    look_out()
     way_out: socket.socket | None = None
     if plan["reach"] == "hosts":
         way_out, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

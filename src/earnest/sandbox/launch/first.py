@@ -9,19 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import struct
-import sys
 import time
 from typing import Any, Final
 
+from earnest.sandbox.launch import above, kernel, limits
 from earnest.sandbox.launch import filter as rules
-from earnest.sandbox.launch import kernel, limits
-from earnest.sandbox.launch.keeper import FORWARDED
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
-from earnest.sandbox.launch.listener import Listener, connections, forks, locks, starts
+from earnest.sandbox.launch.listener import Handler, connections, forks, locks, starts
 from earnest.sandbox.launch.report import Report
 
 _READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "kcore", "keys", "timer_list")
@@ -35,16 +32,8 @@ def run(plan: dict[str, Any], report: Report, status: int, control: socket.socke
     layers, on_disk = _make_root(plan, control)
     if ready >= 0:
         os.read(ready, 1)
-    own, other = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(own)
-        _command(plan, other)
-    os.close(other)
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1):  # the command's alone, so that its closing them is seen
-        os.dup2(null, number)
-    _First(plan, report, status, child, own, layers, on_disk).serve()
+    command = above.start(plan, lambda: _ruled(plan))
+    _First(plan, report, status, command, layers, on_disk).serve()
 
 
 def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, int]:
@@ -135,133 +124,44 @@ def _furnish(layers: Layers, plan: dict[str, Any]) -> None:
             os.chmod(layers.made_path(path), 0o555)
 
 
-def _command(plan: dict[str, Any], other: int) -> None:
-    """Become the command, under the rules. `other`: where the listener's number is told."""
-    try:
-        os.setsid()
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
-        for forwarded in (*FORWARDED, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(forwarded, signal.SIG_DFL)
-        os.chdir(plan["cwd"])
-        bounds = plan["limits"]
-        limits.hold(bounds["memory"], bounds["processes"], bounds["disk"], bounds["cpu_s"])
-        program = find(plan["argv"][0], plan["env"])
-        kernel.drop_capabilities()
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that the listener may read what is asked
-        listened = _listened(plan)
-        held = rules.base(listened) | (rules.counted() if plan["root"] else {})
-        held |= rules.locks() if _read_only(plan) else {}
-        if any(folder["access"] == "write" for folder in plan["folders"]):
-            held |= rules.no_setuid(listened)
-        number = rules.install(held, listened)
-        os.write(other, struct.pack("=i", number))
-        os.execve(program, plan["argv"], plan["env"])
-    except OSError as error:
-        print(f"earnest: {plan['argv'][0]}: {error}", file=sys.stderr)
-    os._exit(127)
+def _ruled(plan: dict[str, Any]) -> int:
+    """Put the rules on; the number of the listener, or -1."""
+    listened = _listened(plan)
+    held = rules.base(listened) | (rules.counted() if plan["root"] else {})
+    held |= rules.locks() if above.read_only(plan) else {}
+    if any(folder["access"] == "write" for folder in plan["folders"]):
+        held |= rules.no_setuid(listened)
+    return rules.install(held, listened)
 
 
 def _listened(plan: dict[str, Any]) -> bool:
     return bool(plan["watch"] or plan["root"] or any(folder["access"] in ("read", "write") for folder in plan["folders"]))
 
 
-def _read_only(plan: dict[str, Any]) -> list[str]:
-    return [folder["target"] for folder in plan["folders"] if folder["access"] == "read"]
-
-
-def find(command: str, env: dict[str, str]) -> str:
-    """The file that a command means, by PATH."""
-    if "/" in command:
-        return command
-    for folder in env.get("PATH", os.defpath).split(":"):
-        path = os.path.join(folder or ".", command)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    raise FileNotFoundError(2, "there is no such command in the box's PATH")
-
-
-class _First:
-    """The loop of the first process."""
-
+class _First(above.Above):
     def __init__(
-        self, plan: dict[str, Any], report: Report, status: int, child: int, own: int, layers: Layers, on_disk: int
+        self, plan: dict[str, Any], report: Report, status: int, command: above.Command, layers: Layers, on_disk: int
     ) -> None:
-        self._plan = plan
-        self._report = report
-        self._status = status
-        self._child = child
+        super().__init__(plan, report, status, command)
         self._on_disk = on_disk
-        self._said = -1
-        self._number = own
-        self._listener: Listener | None = None
         self._granted = [layer.target for layer in layers.all if not layer.is_own]
         self._copied = [layer.target for layer in layers.all if layer.is_own]
 
-    def serve(self) -> None:
-        bounds = self._plan["limits"]
-        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        for number in FORWARDED:
-            signal.signal(number, self._forward)
-        poll = select.poll()
-        poll.register(woken, select.POLLIN)
-        poll.register(self._number, select.POLLIN)
-        next_look = time.monotonic() + limits.PERIOD_S
-        while True:
-            for descriptor, _ in poll.poll(max(0.0, next_look - time.monotonic()) * 1000):
-                if descriptor == woken:
-                    os.read(woken, 512)
-                    self._reap()
-                elif descriptor == self._number:
-                    poll.unregister(descriptor)
-                    self._listen(poll)
-                elif self._listener is not None and not self._listener.serve():
-                    poll.unregister(descriptor)
-            if time.monotonic() >= next_look:
-                passed = limits.passed(self._pids(), bounds["memory"], bounds["processes"], bounds["cpu_s"])
-                if self._on_disk >= 0 and limits.size_below(f"/proc/self/fd/{self._on_disk}/up") > bounds["disk"]:
-                    passed = passed or "disk"
-                if passed:
-                    self._end(-1, passed)
-                next_look = time.monotonic() + limits.PERIOD_S
-
-    def _pids(self) -> list[int]:
+    def members(self) -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
-    def _listen(self, poll: select.poll) -> None:
-        told = os.read(self._number, 4)
-        if len(told) < 4 or (number := struct.unpack("=i", told)[0]) < 0:
-            return
+    def on_disk(self) -> int:
+        return limits.size_below(f"/proc/self/fd/{self._on_disk}/up") if self._on_disk >= 0 else 0
+
+    def handlers(self) -> dict[str, Handler]:
         watched = self._plan["watch"]
-        handlers = starts(self._report) if watched else {name: (lambda call: None) for name in ("execve", "execveat")}
+        found = starts(self._report) if watched else {name: (lambda call: None) for name in ("execve", "execveat")}
         own = self._is_own if self._granted else None
-        handlers |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
-        handlers |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self._pids()))
-        handlers |= locks(self._report, _read_only(self._plan))
-        self._listener = Listener(kernel.descriptor_of(self._child, number), self._report, handlers)
-        self._listener.aside(handlers["connect"])
-        poll.register(self._listener.descriptor, select.POLLIN)
+        found |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
+        found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
+        found |= locks(self._report, above.read_only(self._plan))
+        return found
 
     def _is_own(self, path: str) -> bool:
         deepest = max((target for target in (*self._granted, *self._copied) if within(path, target)), key=len)
         return deepest not in self._granted
-
-    def _forward(self, number: int, frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._child, number)
-
-    def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    return
-                if pid == self._child:
-                    self._end(status, "")
-
-    def _end(self, status: int, limit: str) -> None:
-        if limit:
-            self._report.say("refused", limit, detail="limit of the box")
-        os.write(self._status, json.dumps({"status": status, "limit": limit}).encode())
-        os._exit(0)

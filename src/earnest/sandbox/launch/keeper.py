@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn
 
+from earnest.sandbox.launch import kernel
 from earnest.sandbox.launch.report import Report
 
 FAILED: Final = 125
@@ -26,6 +27,42 @@ class Inner(NamedTuple):
 
     process: int
     end: Callable[[], None]
+
+
+class Begun(NamedTuple):
+    """A box's process that has begun: its plan, where events go, since when, whom it must not outlive, its line to the Box."""
+
+    plan: dict[str, Any]
+    report: Report
+    at: float
+    above: int
+    control: socket.socket
+
+
+def begin(path: str) -> Begun:
+    """Read the plan at `path` and get hold of what a box's process needs; ends this process where that fails."""
+    begun = time.monotonic()
+    parent = os.getppid()
+    with open(path, "rb") as file:
+        plan: dict[str, Any] = json.load(file)
+    os.closerange(3, 1 << 16)
+    state: str = plan["state"]
+    above = kernel.syscall("pidfd_open", parent, 0)
+    events = -1
+    if plan["watch"]:
+        events = os.open(f"{state}/events", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        control = line_to_box(state)
+    except OSError as error:
+        give_up(state, str(error))
+    return Begun(plan, Report(events, begun), begun, above, control)
+
+
+def look_out() -> None:
+    """Where that is root: come before what runs inside, so that it cannot keep its watchers from looking."""
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, -5)
 
 
 def line_to_box(state: str) -> socket.socket:
@@ -50,21 +87,12 @@ def give_up(state: str, why: str) -> NoReturn:
 class Keeper:
     """Waits for the end of a box, whoever brings it about."""
 
-    def __init__(
-        self,
-        plan: dict[str, Any],
-        report: Report,
-        begun: float,
-        above: int,
-        control: socket.socket,
-        status: int,
-        inner: Inner,
-    ) -> None:
-        self._plan = plan
-        self._report = report
-        self._until = begun + plan["limits"]["wall_s"]
-        self._above = above
-        self._control = control
+    def __init__(self, begun: Begun, status: int, inner: Inner) -> None:
+        self._plan = begun.plan
+        self._report = begun.report
+        self._until = begun.at + begun.plan["limits"]["wall_s"]
+        self._above = begun.above
+        self._control = begun.control
         self._status = status
         self._inner = inner
 

@@ -1,0 +1,212 @@
+"""A link to one lane of a contained server: its process in a box, and what the box stopped it from doing.
+
+What a box refuses is told to the call in whose time it happened, if there was only one in the lane all that time; what happened
+at the start, between calls, or while several were under way is the server's, and no tool's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from earnest.core import pin
+from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
+from earnest.gateway.lanes import boxed
+from earnest.gateway.served import Served
+from earnest.pdp.catalog import Tool
+from earnest.protocol.envelope import Message
+from earnest.sandbox import tiers
+from earnest.sandbox.box import Box, Event
+from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
+from earnest.upstream.opening import pages
+from earnest.upstream.stdio import StdioLink
+
+_SAID: Final = 3
+"""So many things that a box stopped are told with an error."""
+
+
+class Stopped(NamedTuple):
+    """What a box stopped. `tool`: in whose call, empty where that cannot be said."""
+
+    tool: str
+    events: tuple[Event, ...]
+    tier: str
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class ContainedLink(StdioLink):
+    """See the module. `stopped` hears what the box refused."""
+
+    def __init__(
+        self,
+        served: Served,
+        lane: Lane,
+        *,
+        stopped: Callable[[Stopped], None],
+        **more: Any,
+    ) -> None:
+        super().__init__(f"{served.name} ({lane} lane)", (), env={}, cwd=None, **more)
+        self.lane = lane
+        self.offered: dict[str, bytes] = {}
+        """The tools that this lane lists, where it is not the one whose list is served."""
+        self.box: Box | None = None
+        self._launch = served.launch
+        self._stopped = stopped
+        self._heard = 0
+        self._opened = False
+        self._under_way: set[_Heard] = set()
+
+    async def open(self) -> ServerHello:
+        """Raises E18xx, E1251 and E1252 besides what any link raises."""
+        self.box = box = await asyncio.to_thread(self._boxed)
+        self._argv, self._env = box.argv, dict(box.env)
+        try:
+            hello = await super().open()
+        except EarnestError as error:
+            raise _with_words(error, self._refused()) from None
+        self._between()
+        self._opened = True
+        return hello
+
+    def _boxed(self) -> Box:
+        tier, plan = boxed(self._launch, self.lane)
+        return tier.box(plan)
+
+    async def close(self) -> None:
+        await super().close()
+        box = self.box
+        if box is None:
+            return
+        ended = await asyncio.to_thread(box.close)
+        if ended.limit not in ("", "failed"):
+            self._words.say(f"reached a limit of its box: {ended.limit}")
+        if self._opened:
+            self._between()
+
+    def call(
+        self,
+        method: str,
+        params: bytes,
+        handler: ExchangeHandler,
+        *,
+        id: int | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        named: str = "",
+    ) -> Exchange:
+        if method != "tools/call":
+            return super().call(method, params, handler, id=id, headers=headers, named=named)
+        heard = _Heard(self, handler, named)
+        self._between()
+        for other in self._under_way:
+            other.alone = heard.alone = False
+        self._under_way.add(heard)
+        exchange = super().call(method, params, heard, id=id, headers=headers, named=named)
+        return _Contained(exchange, heard)
+
+    def offers(self, tool: Tool) -> bool:
+        """Whether this lane lists a tool as the lane does whose list is served."""
+        here = self.offered.get(tool.name)
+        return here is not None and (here == tool.offered or pin.pin(here) == pin.pin(tool.offered))
+
+    async def walk(self) -> None:
+        """Take what this lane lists, to compare it. Raises E12xx."""
+        found: dict[str, bytes] = {}
+        twice: set[str] = set()
+        if b'"tools"' in self.hello.capabilities:
+            async for raw in pages(self, "tools/list"):
+                try:
+                    name = msgspec.json.decode(raw, type=_Named).name
+                except msgspec.MsgspecError:
+                    continue  # no tool, so none that is the same
+                twice |= {name} & found.keys()
+                found[name] = raw
+        self.offered = {name: raw for name, raw in found.items() if name not in twice}
+
+    # what the box stopped
+
+    def _refused(self) -> tuple[Event, ...]:
+        box = self.box
+        if box is None:
+            return ()
+        events = box.events(self._heard)
+        self._heard += len(events)
+        return tuple(event for event in events if event.doing == "refused")
+
+    def _between(self) -> None:
+        """Take note of what nobody's call did, so that it is not taken for the next one's."""
+        if not self._under_way and (events := self._refused()):
+            self._tell("", events)
+
+    def _over(self, heard: _Heard) -> None:
+        if heard not in self._under_way:
+            return
+        self._under_way.discard(heard)
+        if events := self._refused():
+            self._tell(heard.tool if heard.alone else "", events)
+
+    def _tell(self, tool: str, events: tuple[Event, ...]) -> None:
+        assert self.box is not None
+        self._stopped(Stopped(tool, events, tiers.LETTERS.get(self.box.tier, self.box.tier)))
+
+
+class _Heard:
+    """The handler of one call, and what is told of its end before it hears of it."""
+
+    __slots__ = ("_handler", "_link", "alone", "tool")
+
+    def __init__(self, link: ContainedLink, handler: ExchangeHandler, tool: str) -> None:
+        self._link = link
+        self._handler = handler
+        self.tool = tool
+        self.alone = True
+
+    def over(self) -> None:
+        self._link._over(self)
+
+    def reply(self, reply: Reply) -> None:
+        self.over()
+        self._handler.reply(reply)
+
+    def message(self, message: Message) -> None:
+        self._handler.message(message)
+
+    def request(self, message: Message) -> bool:
+        return self._handler.request(message)
+
+    def parted(self) -> None:
+        self._handler.parted()
+
+    def lost(self, error: EarnestError, sent: bool) -> None:
+        self.over()
+        self._handler.lost(error, sent)
+
+
+class _Contained(Exchange):
+    """An exchange that is over as well when it is cancelled."""
+
+    __slots__ = ("_exchange", "_heard")
+
+    def __init__(self, exchange: Exchange, heard: _Heard) -> None:
+        self._exchange = exchange
+        self._heard = heard
+
+    def cancel(self, reason: str = "") -> None:
+        self._exchange.cancel(reason)
+        self._heard.over()
+
+
+def _with_words(error: EarnestError, stopped: Sequence[Event]) -> EarnestError:
+    """An error of the start with what the box stopped before it: most likely that is why."""
+    told = list(dict.fromkeys(f"{event.subject}{f':{event.port}' if event.port else ''}" for event in stopped))
+    if not told:
+        return error
+    shown = ", ".join(told[:_SAID]) + (" …" if len(told) > _SAID else "")
+    remedy = f"Its box stopped it from reaching {shown}. docs/containment.md shows how to grant folders, hosts and secrets."
+    return EarnestError(error.code, error.message, remedy, exit_code=error.exit_code, said=error.said)

@@ -1,0 +1,67 @@
+"""The way of an allowed call into its lane.
+
+A call of a contained server is judged by what its lane can do, so it goes to that lane or nowhere. The lane is opened for the
+first call that wants it; what it lists of the tool must be what was judged, for a server may show one face to each lane.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
+from earnest.gateway.contained import ContainedLink
+
+if TYPE_CHECKING:
+    from earnest.gateway.relay import Relay
+
+
+def begin(call: Relay) -> None:
+    """Queue an allowed call for the link of its lane, at once or when that is open, or end it because it cannot go there."""
+    link, served, judgement = call.link, call.served, call.judgement
+    if served is None or served.list_lane is None or judgement is None:
+        call.gateway.queue(call)
+        return
+    lane = judgement.lane or call.gateway.tasks.lane(served, call.subject) or served.list_lane
+    if isinstance(link, ContainedLink) and link.lane is lane:
+        call.gateway.queue(call)
+        return
+    ready = call.gateway.ready(call.session, served, lane)
+    if ready is not None:
+        _enter(call, ready)
+        return
+    call.gateway.flush_soon()  # its decision is recorded while it waits
+    call.gateway.spawn(_begin_later(call, lane))
+
+
+async def _begin_later(call: Relay, lane: Lane) -> None:
+    assert call.served is not None
+    try:
+        link = await call.gateway.prepare(call.session, call.served, lane=lane)
+    except EarnestError as error:
+        if not call.done:
+            call.unavailable(error)
+        return
+    if not call.done:
+        _enter(call, link)
+
+
+def _enter(call: Relay, link: object) -> None:
+    """Have a call go out on the link of its lane, if its tools are the same there."""
+    assert isinstance(link, ContainedLink) and call.served is not None and call.judgement is not None
+    tools = call.served.server.tools
+    named = (tools.get(name) for name in (call.subject, call.judgement.judged_as) if name) if call.method.kind == "tool" else ()
+    for tool in named:
+        if tool is not None and not link.offers(tool):
+            call.unavailable(
+                EarnestError(
+                    "E1253",
+                    f"server {call.served.name!r} shows another {tool.name!r} in its {link.lane} lane than in the one that its "
+                    "list is from; the call was not sent",
+                    "Set `list_lane` to the lane whose list is the right one (docs/containment.md).",
+                    exit_code=3,
+                )
+            )
+            return
+    call._link = link
+    call.gateway.queue(call)

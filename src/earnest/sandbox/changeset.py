@@ -1,0 +1,318 @@
+"""What a box changed in the folders that an operator granted, as a change that can be made for real.
+
+The box had copies of them (`Folder.access` "copy"). A change set holds each path that differs, with what stood there and what
+is to stand there, and says of what can never be made for real why not. `commit.py` makes it, `difference.py` shows it.
+
+What stood there must be what the command began with: `Start` marks a moment before the box was made, and a file whose status
+changed after it is told as moved. A path that the command only read is not looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from earnest.sandbox import beneath
+from earnest.sandbox.box import Event, File, Look, Plan
+from earnest.sandbox.overlay import KEPT
+from earnest.sandbox.plans import within
+
+MOST_PATHS: Final = 5000
+MOST_BYTES: Final = 64 << 20
+"""Bytes of all files together, before and after."""
+_MASK: Final = 0o777
+_INSIDE, _SERVICE = "inside the box", "UNIX socket outside"
+"""How `launch` words a connection within the box, and one to a socket that is not the box's."""
+
+
+class Root(msgspec.Struct, frozen=True):
+    """A granted folder: `target` in the box, `source` on this machine, and which folder that is."""
+
+    target: str
+    source: str
+    device: int
+    inode: int
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The granted folders before a box over them was made, and when that was (`beneath.now_ns`)."""
+
+    at_ns: int
+    roots: tuple[Root, ...]
+
+
+class State(msgspec.Struct, frozen=True):
+    """What stands at a path. `mtime_ns` 0: whatever it comes to, as for folders, whose time is that of what lies in them."""
+
+    kind: Literal["file", "folder"]
+    mode: int
+    mtime_ns: int = 0
+    size: int = 0
+    digest: str = ""
+    attributes: dict[str, bytes] = {}
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """By which a file of this machine is known to be as it was."""
+
+    device: int
+    inode: int
+    changed_ns: int
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One path and how it changes. `root` counts in `Start.roots`, `path` is relative to it, `shown` the whole one on this
+    machine. `moved_from`: the one path that was taken away and held the same bytes, where there is just one."""
+
+    root: int
+    path: str
+    shown: str
+    before: State | None
+    after: State | None
+    seen: Seen | None = None
+    moved_from: str = ""
+
+    @property
+    def word(self) -> str:
+        if self.after is None:
+            return "deleted"
+        if self.before is None:
+            return "moved" if self.moved_from else "created"
+        return "changed" if (self.before.kind, self.before.digest) != (self.after.kind, self.after.digest) else "touched"
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A path whose change cannot be made for real, and why. `moved`: because it was changed meanwhile."""
+
+    path: str
+    why: str
+    moved: bool = False
+
+
+class ChangeSet(msgspec.Struct, frozen=True):
+    """All that one box changed. `contents`: bytes by digest, of what is to stand there and what stood there. `scratch`: how
+    many files it wrote in its own home and temporary folders, which go with it. `attempted`: names and addresses it tried to
+    reach, `stopped`: what else the box did not let it do, as it would not have been let for real, `started`: programs."""
+
+    items: tuple[Item, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    attempted: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
+    scratch: int = 0
+    contents: dict[str, bytes] = {}
+
+    @property
+    def whole(self) -> bool:
+        """Whether making `items` real is all that the command did."""
+        return not self.refused and not self.attempted
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over what changes, in hex: paths, kinds, modes, bytes. Times differ from run to run and are not in it."""
+        rows = [[item.shown, _essence(item.before), _essence(item.after)] for item in self.items]
+        return hashlib.sha256(msgspec.json.encode(rows)).hexdigest()
+
+
+def _essence(state: State | None) -> list[object] | None:
+    return [state.kind, state.mode, state.digest] if state is not None else None
+
+
+def start(plan: Plan) -> Start:
+    """The folders of a plan whose changes may be made for real: copies of folders of this machine, at their own paths or
+    others. To be called before the box is made. Raises OSError for a folder that is not there."""
+    roots = []
+    for folder in plan.folders:
+        if folder.access == "copy" and folder.source is not None and os.path.isdir(folder.source):
+            source = os.path.realpath(folder.source)
+            status = os.stat(source)
+            roots.append(Root(folder.target, source, status.st_dev, status.st_ino))
+    return Start(beneath.now_ns(), tuple(roots))
+
+
+def change_set(
+    look: Look,
+    bytes_of: Callable[[str, Look | None], bytes | None],
+    begun: Start,
+    events: Sequence[Event] = (),
+    scratch: Sequence[str] = (),
+) -> ChangeSet:
+    """What a box did, by a look at its end. `bytes_of` is the box's; `scratch` are its own folders (home, temporary ones)."""
+    made = _Making(look, bytes_of, begun, scratch)
+    items = made.items()
+    return ChangeSet(
+        items=_with_moves(items),
+        refused=tuple(made.refused),
+        attempted=_subjects(event for event in events if _leaves(event)),
+        stopped=_subjects(event for event in events if event.doing == "refused" and not _leaves(event)),
+        started=_subjects(event for event in events if event.doing == "start"),
+        scratch=made.scratch_count,
+        contents=made.contents,
+    )
+
+
+class _Making:
+    def __init__(
+        self, look: Look, bytes_of: Callable[[str, Look | None], bytes | None], begun: Start, scratch: Sequence[str]
+    ) -> None:
+        self._look, self._bytes_of, self._begun, self._scratch = look, bytes_of, begun, scratch
+        self.refused: list[Refused] = []
+        self.contents: dict[str, bytes] = {}
+        self.scratch_count = 0
+        self._room = MOST_BYTES
+        umask = os.umask(0o077)
+        os.umask(umask)
+        self._kept_bits = _MASK & ~umask
+        self._open: dict[int, int] = {}
+
+    def items(self) -> list[Item]:
+        try:
+            return list(self._items())
+        finally:
+            for number in self._open.values():
+                os.close(number)
+
+    def _items(self) -> Iterator[Item]:
+        count = 0
+        for path, entry in sorted(self._look.entries.items()):
+            if entry.base == entry.now:
+                continue  # opened, and left as it was
+            index = self._root_of(path)
+            if index is None:
+                if any(within(path, folder) for folder in self._scratch):
+                    self.scratch_count += 1
+                else:
+                    self._refuse(path, "it lies outside of the folders that the server may write to")
+                continue
+            count += 1
+            if count > MOST_PATHS:
+                self._refuse(path, f"more than {MOST_PATHS} paths change")
+                return
+            root = self._begun.roots[index]
+            rest = os.path.relpath(path, root.target)
+            shown = os.path.join(root.source, rest)
+            why = self._unfit(path, entry.base, entry.now)
+            if why:
+                self._refuse(shown, why)
+                continue
+            standing, moved, why = self._standing(index, rest, entry.base)
+            if why:
+                self._refuse(shown, why, moved)
+                continue
+            before, after = _state(entry.base, None), _state(entry.now, self._kept_bits, entry.base)
+            if before == after:
+                continue  # it asked for bits that no file gets here
+            yield Item(index, rest, shown, before, after, standing)
+
+    def _refuse(self, path: str, why: str, moved: bool = False) -> None:
+        self.refused.append(Refused(path, why, moved))
+
+    def _root_of(self, path: str) -> int | None:
+        fits = [index for index, root in enumerate(self._begun.roots) if within(path, root.target) and path != root.target]
+        return max(fits, key=lambda index: len(self._begun.roots[index].target), default=None)
+
+    def _unfit(self, path: str, base: File | None, now: File | None) -> str:
+        """Why this change is none that can be made for real; keeps the bytes of what can."""
+        for file, look in ((base, None), (now, self._look)):
+            if file is None or file.kind == "folder":
+                continue
+            if file.kind != "file":
+                return "it is a link" if file.kind == "link" else "it is neither a file nor a folder"
+            if not file.digest:
+                return "it cannot be read"
+            if file.digest in self.contents:
+                continue
+            held = self._bytes_of(path, look) if file.size <= KEPT else None
+            if held is None or hashlib.sha256(held).hexdigest() != file.digest:
+                return f"it is larger than {KEPT >> 20} MiB" if file.size > KEPT else "its bytes were not kept"
+            self._room -= len(held)
+            if self._room < 0:
+                return f"more than {MOST_BYTES >> 20} MiB change"
+            self.contents[file.digest] = held
+        if base is not None and base.kind == "file" and base.mode & ~_MASK:
+            return "it is a set-id file"
+        return ""
+
+    def _standing(self, index: int, rest: str, base: File | None) -> tuple[Seen | None, bool, str]:
+        """What stands there on this machine, if that is what the box began with; else why not."""
+        try:
+            parent = beneath.open_below(self._folder(index), os.path.dirname(rest), beneath.FOLDER)
+        except FileNotFoundError:
+            return (None, False, "") if base is None else (None, True, "its folder is gone")
+        except OSError as error:
+            return None, False, f"its folder cannot be used: {os.strerror(error.errno or 0)}"
+        try:
+            status = beneath.status_of(parent, os.path.basename(rest))
+            if status is None:
+                return (None, False, "") if base is None else (None, True, "it is gone")
+            if base is None:
+                return None, True, "something stands there now"
+            kind = "file" if stat.S_ISREG(status.st_mode) else "folder" if stat.S_ISDIR(status.st_mode) else "other"
+            if kind == "folder":
+                same = base.kind == kind and stat.S_IMODE(status.st_mode) == base.mode
+            else:
+                same = base.kind == kind and status.st_ctime_ns < self._begun.at_ns and status.st_size == base.size
+            if not same:
+                return None, True, "it was changed meanwhile"
+            if kind == "file" and status.st_nlink > 1:
+                return None, False, "it has several names (hard links)"
+            if status.st_uid != os.geteuid():
+                return None, False, "it belongs to another user"
+            return Seen(status.st_dev, status.st_ino, status.st_ctime_ns), False, ""
+        finally:
+            os.close(parent)
+
+    def _folder(self, index: int) -> int:
+        if index not in self._open:
+            root = self._begun.roots[index]
+            number = os.open(root.source, beneath.FOLDER | os.O_NOFOLLOW)
+            status = os.fstat(number)
+            if (status.st_dev, status.st_ino) != (root.device, root.inode):
+                os.close(number)
+                raise FileNotFoundError(2, f"{root.source} is another folder now")
+            self._open[index] = number
+        return self._open[index]
+
+
+def _state(file: File | None, kept_bits: int | None, base: File | None = None) -> State | None:
+    """`kept_bits`: the bits of a mode that a file may be given, beside those it had."""
+    if file is None:
+        return None
+    mode = file.mode
+    if kept_bits is not None:
+        had = base.mode if base is not None and base.kind == file.kind else 0
+        mode &= kept_bits | had
+    kind: Literal["file", "folder"] = "folder" if file.kind == "folder" else "file"
+    return State(kind, mode, file.mtime_ns, file.size, file.digest)
+
+
+def _with_moves(items: list[Item]) -> tuple[Item, ...]:
+    """Items with what was moved found: one file gone and one made, of the same bytes, and no others of these."""
+    gone: dict[str, list[Item]] = {}
+    made: dict[str, list[Item]] = {}
+    for item in items:
+        if item.after is None and item.before is not None and item.before.size:
+            gone.setdefault(item.before.digest, []).append(item)
+        elif item.before is None and item.after is not None and item.after.size:
+            made.setdefault(item.after.digest, []).append(item)
+    pairs = {made[digest][0].shown: gone[digest][0].shown for digest in gone.keys() & made.keys()
+             if len(gone[digest]) == len(made[digest]) == 1}  # fmt: skip
+    return tuple(msgspec.structs.replace(item, moved_from=pairs.get(item.shown, "")) for item in items)
+
+
+def _leaves(event: Event) -> bool:
+    """Whether it would have reached beyond the box: the network, or a socket of some service."""
+    if event.doing == "connect":
+        return event.detail != _INSIDE
+    if event.doing == "refused":
+        return event.port > 0 or event.detail.startswith(_SERVICE)
+    return event.doing in ("name", "datagram", "request")
+
+
+def _subjects(events: Iterable[Event]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{event.subject}:{event.port}" if event.port else event.subject for event in events))

@@ -1,0 +1,444 @@
+"""A change made for real is exactly what the box saw; taken back, everything is as it was; and nothing else ever moves."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from earnest.core.errors import EarnestError
+from earnest.sandbox import commit
+from earnest.sandbox.commit import Work
+from earnest.sandbox.journalled import STAGING, Conflict
+from earnest.sandbox.undo import Undos
+from sandbox import tree
+
+NOW = 1_800_000_000.0
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+class Place:
+    """A tree, and where commits of it are kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.base, self.aside, self.state = folder / "base", folder / "aside", folder / "state"
+        self.base.mkdir()
+        self.aside.mkdir()
+        self.undos = Undos(str(self.state), lambda: NOW)
+        self.made = 0
+
+    def change(self, act):
+        self.made += 1
+        aside = self.aside / str(self.made)
+        aside.mkdir()
+        return tree.changed(self.base, aside, act)
+
+    def commit(self, changes, begun, id="w.1"):
+        return self.undos.commit(changes, begun, id, "files", "write_file")
+
+    def now(self):
+        return tree.picture(self.base)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tree.histories, tree.histories)
+def test_a_commit_is_the_boxs_view_and_an_undo_the_base(first, then):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(Path(folder))
+        for doing in first:
+            tree.do(place.base, *doing)
+        tree.settle(place.base)
+        before = place.now()
+        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        assert not changes.refused
+        wanted = tree.picture(place.aside / "1" / "copy", folder_times=False)
+        place.commit(changes, begun)
+        assert tree.picture(place.base, folder_times=False) == wanted
+        place.undos.undo("w.1", look_only=True)
+        assert tree.picture(place.base, folder_times=False) == wanted
+        place.undos.undo("w.1")
+        assert place.now() == before
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(tree.histories, tree.histories)
+def test_a_commit_that_fails_anywhere_leaves_what_there_was(first, then):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(Path(folder))
+        for doing in first:
+            tree.do(place.base, *doing)
+        tree.settle(place.base)
+        before = place.now()
+        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        real = Work.settle
+
+        def fails(work):
+            real(work)
+            raise OSError(5, "Input/output error")
+
+        Work.settle = fails
+        try:
+            with pytest.raises(EarnestError, match="Input/output"):
+                place.commit(changes, begun)
+        finally:
+            Work.settle = real
+        assert place.now() == before
+        assert not os.listdir(place.state)
+
+
+class Killed(BaseException):
+    pass
+
+
+def every_rename(monkeypatch, count):
+    """The process is killed at the `count`-th step that moves something."""
+    left = [count]
+
+    def counted(real):
+        def run(*args, **named):
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            return real(*args, **named)
+
+        return run
+
+    for name in ("move", "exchange", "set_status"):
+        monkeypatch.setattr(commit.beneath, name, counted(getattr(commit.beneath, name)))
+    monkeypatch.setattr(Work, "back", lambda work: None)
+
+
+def rich(copy):
+    (copy / "fresh").mkdir()
+    (copy / "fresh" / "file").write_bytes(b"new")
+    (copy / "changed").write_bytes(b"after")
+    (copy / "gone" / "one").unlink()
+    (copy / "gone").rmdir()
+    (copy / "moved").rename(copy / "elsewhere")
+    (copy / "swapped").unlink()
+    (copy / "swapped").mkdir()
+    (copy / "moded").chmod(0o600)
+
+
+def fill(base):
+    (base / "gone").mkdir()
+    for name in ("changed", "gone/one", "moved", "swapped", "moded"):
+        (base / name).write_bytes(name.encode())
+        (base / name).chmod(0o644)
+    tree.settle(base)
+
+
+@pytest.mark.parametrize("count", range(10))
+def test_a_commit_that_is_killed_is_rolled_back_at_the_next_start(place, monkeypatch, count):
+    fill(place.base)
+    before = place.now()
+    changes, begun = place.change(rich)
+    with monkeypatch.context() as patch:
+        every_rename(patch, count)
+        with pytest.raises(Killed):
+            place.commit(changes, begun)
+    assert Undos(str(place.state), lambda: NOW).recover() == ["the change of w.1 was under way and was rolled back"]
+    assert place.now() == before
+    assert place.undos.listed() == []
+
+
+@pytest.mark.parametrize("count", range(10))
+def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, monkeypatch, count):
+    fill(place.base)
+    before = place.now()
+    place.commit(*place.change(rich))
+    made = place.now()
+    with monkeypatch.context() as patch:
+        every_rename(patch, count)
+        with pytest.raises(Killed):
+            place.undos.undo("w.1")
+    assert place.undos.recover() == ["the undo of w.1 was under way and was rolled back"]
+    assert place.now() == made
+    place.undos.undo("w.1")
+    assert place.now() == before
+
+
+def test_killed_after_all_stands_it_stands(place, monkeypatch):
+    fill(place.base)
+    changes, begun = place.change(rich)
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, "clear", lambda work: (_ for _ in ()).throw(Killed()))
+        patch.setattr(Work, "back", lambda work: None)
+        with pytest.raises(Killed):
+            place.commit(changes, begun)
+    assert place.undos.recover() == []
+    assert not [name for name in os.listdir(place.base) if name.startswith(STAGING)]
+    assert (place.base / "changed").read_bytes() == b"after"
+    assert [done.meta.tool for done in place.undos.listed()] == ["write_file"]
+
+
+# what moved meanwhile
+
+
+def write(name, data=b"after"):
+    def act(copy):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_bytes(data)
+
+    return act
+
+
+def replaced_by_fifo(place):
+    (place.base / "file").unlink()
+    os.mkfifo(place.base / "file")
+
+
+def replaced_by_link(place):
+    (place.base / "file").unlink()
+    (place.base / "file").symlink_to(place.aside / "victim")
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [
+        lambda place: (place.base / "file").write_bytes(b"mine!!"),
+        lambda place: (place.base / "file").write_bytes(b"before"),  # the same bytes, and yet somebody was there
+        lambda place: (place.base / "file").unlink(),
+        lambda place: (place.base / "file").chmod(0o755),
+        replaced_by_fifo,
+        replaced_by_link,
+    ],
+)
+def test_nothing_happens_where_the_base_has_moved(place, meddle):
+    (place.base / "file").write_bytes(b"before")
+    (place.base / "other").write_bytes(b"before")
+    (place.aside / "victim").write_bytes(b"victim")
+
+    def both(copy):
+        write("file")(copy)
+        write("other")(copy)
+
+    changes, begun = place.change(both)
+    meddle(place)
+    with pytest.raises(Conflict) as caught:
+        place.commit(changes, begun)
+    assert caught.value.code == "E1840" and caught.value.paths == (str(place.base / "file"),)
+    assert (place.base / "other").read_bytes() == b"before"
+    assert (place.aside / "victim").read_bytes() == b"victim"
+    assert place.undos.listed() == [] and not os.listdir(place.state)
+
+
+def test_what_changed_while_the_box_ran_is_told_as_moved(place):
+    (place.base / "file").write_bytes(b"before")
+
+    def act(copy):
+        write("file")(copy)
+        (place.base / "file").write_bytes(b"mine!!")
+
+    changes, _ = place.change(act)
+    assert [(refused.path, refused.moved) for refused in changes.refused] == [(str(place.base / "file"), True)]
+
+
+def test_a_file_that_appears_is_not_overwritten(place):
+    changes, begun = place.change(write("fresh"))
+    (place.base / "fresh").write_bytes(b"mine")
+    with pytest.raises(Conflict, match="fresh"):
+        place.commit(changes, begun)
+    assert (place.base / "fresh").read_bytes() == b"mine"
+
+
+def test_a_folder_swapped_for_a_link_leads_nowhere(place):
+    (place.base / "sub").mkdir()
+    (place.base / "sub" / "file").write_bytes(b"before")
+    outside = place.aside / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"before")
+    changes, begun = place.change(write("sub/fresh"))
+    (place.base / "sub").rename(place.base / "was")
+    (place.base / "sub").symlink_to(outside)
+    with pytest.raises(Conflict):
+        place.commit(changes, begun)
+    assert os.listdir(outside) == ["file"] and os.listdir(place.base / "was") == ["file"]
+
+
+def test_a_folder_swapped_for_a_link_in_the_midst_of_it_leads_nowhere(place, monkeypatch):
+    (place.base / "sub").mkdir()
+    (place.base / "sub" / "file").write_bytes(b"before")
+    outside = place.aside / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"victim")
+    changes, begun = place.change(write("sub/file"))
+    real = Work.stage
+
+    def swapped(work):
+        real(work)
+        (place.base / "sub").rename(outside / "sub")
+        (place.base / "sub").symlink_to(outside)
+
+    monkeypatch.setattr(Work, "stage", swapped)
+    with pytest.raises(Conflict):
+        place.commit(changes, begun)
+    assert (outside / "file").read_bytes() == b"victim"
+    assert (outside / "sub" / "file").read_bytes() == b"before"
+
+
+@pytest.mark.parametrize("meddle", [replaced_by_fifo, replaced_by_link, lambda place: (place.base / "file").write_bytes(b"!")])
+def test_a_file_swapped_in_the_midst_of_it_stays_as_it_was_put(place, monkeypatch, meddle):
+    (place.base / "file").write_bytes(b"before")
+    (place.aside / "victim").write_bytes(b"victim")
+    changes, begun = place.change(write("file"))
+    real = Work.stage
+
+    def swapped(work):
+        real(work)
+        meddle(place)
+        swapped.kind = (place.base / "file").lstat().st_mode
+
+    monkeypatch.setattr(Work, "stage", swapped)
+    with pytest.raises(Conflict):
+        place.commit(changes, begun)
+    assert (place.base / "file").lstat().st_mode == swapped.kind
+    assert (place.aside / "victim").read_bytes() == b"victim"
+    assert sorted(os.listdir(place.base)) == ["file"]
+
+
+def test_another_folder_at_the_grants_path_is_none(place):
+    changes, begun = place.change(write("fresh"))
+    place.base.rename(place.aside / "was")
+    place.base.mkdir()
+    with pytest.raises(Conflict, match="another folder"):
+        place.commit(changes, begun)
+    assert os.listdir(place.base) == []
+
+
+# what can never be made for real
+
+
+def test_only_files_and_folders_can_be_made_real(place):
+    (place.base / "twice").write_bytes(b"1")
+    os.link(place.base / "twice", place.base / "also")
+    (place.base / "setid").write_bytes(b"1")
+    (place.base / "setid").chmod(0o4755)
+
+    def act(copy):
+        (copy / "link").symlink_to("/etc/passwd")
+        os.mkfifo(copy / "fifo")
+        (copy / "twice").write_bytes(b"2")
+        (copy / "setid").write_bytes(b"2")
+        (copy / "large").write_bytes(bytes(9 << 20))
+        (copy / "fine").write_bytes(b"fine")
+
+    changes, _ = place.change(act)
+    assert {os.path.basename(refused.path): refused.why for refused in changes.refused} == {
+        "link": "it is a link",
+        "fifo": "it is neither a file nor a folder",
+        "twice": "it has several names (hard links)",
+        "setid": "it is a set-id file",
+        "large": "it is larger than 8 MiB",
+    }
+    assert [os.path.basename(item.shown) for item in changes.items] == ["fine"]
+    assert not changes.whole
+
+
+def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place):
+    def act(copy):
+        write("open")(copy)
+        (copy / "open").chmod(0o6777)
+
+    old = os.umask(0o022)
+    try:
+        changes, begun = place.change(act)
+    finally:
+        os.umask(old)
+    place.commit(changes, begun)
+    assert (place.base / "open").stat().st_mode & 0o7777 == 0o755
+
+
+def test_attributes_stay_with_what_is_replaced_and_moved(place):
+    for name in ("file", "moved"):
+        (place.base / name).write_bytes(name.encode())
+        os.setxattr(place.base / name, "user.note", name.encode())
+
+    def act(copy):
+        write("file")(copy)
+        (copy / "moved").rename(copy / "there")
+
+    changes, begun = place.change(act)
+    assert [(item.word, os.path.basename(item.moved_from)) for item in changes.items if item.after] == [
+        ("changed", ""), ("moved", "moved"),
+    ]  # fmt: skip
+    place.commit(changes, begun)
+    assert os.getxattr(place.base / "file", "user.note") == b"file"
+    assert os.getxattr(place.base / "there", "user.note") == b"moved"
+    place.undos.undo("w.1")
+    assert os.getxattr(place.base / "moved", "user.note") == b"moved"
+
+
+# undo
+
+
+def test_a_later_change_is_not_undone_away(place):
+    fill(place.base)
+    place.commit(*place.change(rich))
+    (place.base / "changed").write_bytes(b"later")
+    (place.base / "fresh" / "more").write_bytes(b"later")
+    (place.base / "moved").write_bytes(b"later")
+    now = place.now()
+    with pytest.raises(Conflict) as caught:
+        place.undos.undo("w.1")
+    assert caught.value.code == "E1841"
+    assert {os.path.relpath(path, place.base) for path in caught.value.paths} == {"changed", "fresh", "moved"}
+    assert place.now() == now
+
+
+def test_what_only_was_touched_since_is_undone(place):
+    fill(place.base)
+    before = place.now()
+    place.commit(*place.change(rich))
+    os.utime(place.base / "changed")
+    place.undos.undo("w.1")
+    assert place.now() == before
+
+
+def test_a_folder_somebody_used_since_keeps_its_time(place):
+    fill(place.base)
+    place.commit(*place.change(write("changed")))
+    (place.base / "theirs").write_bytes(b"theirs")
+    os.utime(place.base, ns=(5 * 10**17, 5 * 10**17))
+    place.undos.undo("w.1")
+    assert (place.base / "changed").read_bytes() == b"changed"
+    assert place.base.stat().st_mtime_ns != 1_600_000_000_000_000_000
+
+
+def test_an_undo_is_done_once_and_a_commit_too(place):
+    fill(place.base)
+    changes, begun = place.change(rich)
+    place.commit(changes, begun)
+    with pytest.raises(EarnestError, match="E1844"):
+        place.commit(changes, begun)
+    place.undos.undo("w.1")
+    with pytest.raises(EarnestError, match="E1846"):
+        place.undos.undo("w.1")
+    with pytest.raises(EarnestError, match="E1845"):
+        place.undos.undo("../base")
+
+
+def test_what_is_kept_is_nobody_elses_and_goes_in_time(place):
+    fill(place.base)
+    place.commit(*place.change(rich))
+    modes = {os.stat(os.path.join(folder, name)).st_mode & 0o077
+             for folder, folders, files in os.walk(place.state) for name in (*folders, *files)}  # fmt: skip
+    assert modes == {0}
+    Undos(str(place.state), lambda: NOW + 6 * 86400).prune()
+    assert place.undos.listed()
+    Undos(str(place.state), lambda: NOW + 8 * 86400).prune()
+    assert os.listdir(place.state) == []
+
+
+def test_the_digest_is_of_what_changes_and_of_no_time(place):
+    fill(place.base)
+    one, _ = place.change(rich)
+    other, _ = place.change(rich)
+    third, _ = place.change(write("changed", b"otherwise"))
+    assert one.digest == other.digest != third.digest
