@@ -26,7 +26,7 @@ except ImportError:
     BuildHookInterface = object  # type: ignore[assignment, misc]
 
 FOLDER = Path("src") / "earnest" / "net"
-SOURCES = ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi")
+SOURCES = ("_tracks.pyx", "_scan.pxi", "_records.pxi", "_heads.pxi", "_plain.pxi", "_pipes.pxi")
 
 
 def mark(folder: Path) -> str:

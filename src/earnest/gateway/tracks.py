@@ -9,8 +9,7 @@ limits) is said here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
@@ -56,9 +55,6 @@ _SELDOM: Final = 4
 """A track goes when more than so many trips became ordinary calls for their answers' sake, and more than one in so many."""
 
 
-Keep = Callable[[Literal["arguments", "result"], str, bytes], None]
-
-
 class Way(Protocol):
     """Where a track begins: what a front knows of its requests."""
 
@@ -79,14 +75,13 @@ def layer_for(gateway: Gateway, log: ReceiptLog, payloads: Payloads) -> Layer | 
     """The tracks of a gateway, None where there can be none."""
     if compiled is None or gateway.settings.limits.depth < compiled.DEPTH_READ:
         return None
-    return Layer(gateway, log, payloads.keep if payloads.enabled else None)
+    return Layer(gateway, log, payloads)
 
 
 class Layer:
     """All tracks of one gateway."""
 
-    def __init__(self, gateway: Gateway, log: ReceiptLog, keep: Keep | None) -> None:
-        """`keep`: keeps payloads; None where they are not kept."""
+    def __init__(self, gateway: Gateway, log: ReceiptLog, payloads: Payloads) -> None:
         self._gateway = gateway
         self._tallies: dict[tuple[object, Key, int], Tally] = {}
         self._laid: deque[tuple[dict[bytes, Track | None], bytes]] = deque()
@@ -97,7 +92,9 @@ class Layer:
             clock=gateway.wall,
             digest_of=_digest,
             flush_soon=gateway.flush_soon,
-            keep=keep,
+            flush_later=gateway.flush_later,
+            keep=payloads.keep if payloads.enabled else None,
+            kept=payloads.seen,
             by_client=gateway.by_client,
             by_server=gateway.by_server,
             longest_request=gateway.settings.limits.body_bytes,
@@ -131,6 +128,8 @@ class Layer:
         link = relay.link
         if not isinstance(link, StdioLink) or link.hello.modern != relay.session.modern:
             return
+        if relay.served is None or relay.served.list_lane is not None:
+            return  # the box of a contained server is asked about each call
         if relay.answered_form or spoken.CONVERSATION_META in relay.meta:
             return  # something in each has to be written anew; a progress token can be
         self._lay(relay, link, way, tools, link.along(), b"", [], None, link)
@@ -235,7 +234,8 @@ class Layer:
 
     def depart(self) -> list[Relay]:
         """Send what waits, now that its decisions are written; returns what has to wait for a connection."""
-        return [_become(trip) for trip in self.tracks.depart()]
+        left = self.tracks.depart()
+        return [_become(trip) for trip in left] if left else []
 
     def recall(self) -> list[Relay]:
         """What waits, as calls that were not sent."""

@@ -43,6 +43,12 @@ cdef extern from *:
     bint not_now() nogil
 
 
+cdef enum:
+    NOTHING = -1
+    NO_ROOM = -2
+    A_NUL = -3
+
+
 cdef class MappedJournal:
     """A journal (`journal.py`), as far as calls along tracks go into it."""
     cdef unsigned char* start
@@ -70,20 +76,20 @@ cdef class MappedJournal:
         if self.start != NULL:
             PyBuffer_Release(&self.page)
 
-    cdef int fill(self, int fd, bint socket) except -2:
-        """Read what has come into the input: how many bytes, 0 at the end, -1 for what wants a look: no room, nothing there, a NUL."""
+    cdef int fill(self, int fd, bint socket) except -9:
+        """Read what has come into the input: how many bytes, 0 at the end, or what is not plain."""
         cdef unsigned char* at
         cdef Py_ssize_t size
         if self.start == NULL or self._write + self.chunk > self.input_bytes or self._write - self._read > self.line_bytes:
-            return -1
+            return NO_ROOM
         if cell(self.start + 4 * self.high_cell) < <uint32_t> (self._write + self.chunk):
             put_cell(self.start + 4 * self.high_cell, <uint32_t> (self._write + self.chunk))
         at = self.start + self.input_at + self._write
         size = take_in(fd, socket, at, self.chunk)
         if size <= 0:
-            return 0 if size == 0 or not not_now() else -1
+            return 0 if size == 0 or not not_now() else NOTHING
         self._write += size
-        return -1 if memchr(at, 0, size) != NULL else size
+        return A_NUL if memchr(at, 0, size) != NULL else size
 
     cdef bint note(self, bytes id) except -1:
         """Note an id that is not there; whether there is room for it."""
@@ -118,11 +124,12 @@ cdef class PipePort:
     cdef public dict tracks, trips
     cdef public Tracks along
     cdef public MappedJournal _journal
-    cdef public bint closed, _closing, _eof
+    cdef public bint closed, _closing, _eof, _skipping
+    cdef public set _held
     cdef public object _unsent  # lines that did not go yet, in front of the sink
     cdef public Py_ssize_t longest  # bytes of a line that may go along a track
-    cdef int filling, emptying, sink
-    cdef bint passes, to_socket
+    cdef int filling, emptying, sink, source
+    cdef bint passes, to_socket, from_socket
     cdef list given_ids, given
     cdef Py_ssize_t given_bytes, passage_bytes
 
@@ -136,6 +143,42 @@ cdef class PipePort:
         """Answers go by this passage: its two ends, where they go from there, and how much at once."""
         self.filling, self.emptying, self.sink, self.to_socket, self.passage_bytes = filling, emptying, sink, socket, most
         self.passes = True
+
+    def _read_by(self, int source, bint socket):
+        """Where its lines come from."""
+        self.source, self.from_socket = source, socket
+
+    def pump(self):
+        """Something has come."""
+        cdef int count
+        cdef Tracks along = self.along
+        cdef bint alone
+        try:
+            if self.closed or self._closing or self._skipping or self._held or along is None:
+                self._take_in()
+                return
+            count = self._journal.fill(self.source, self.from_socket)
+            if count > 0:
+                # Where several clients speak in turns, their calls share one write of records, at the end of the turn; and what
+                # stands behind a call in the input may mean it.
+                alone = along.latest is self and not along.flushing
+                along.latest = self
+                along.flushing = along.flushing or alone
+                try:
+                    self.begin_lines()
+                finally:
+                    if alone:
+                        along.go(self._journal._write == 0)
+                if self._journal._write:
+                    self._deliver()  # there is more, which is no call along a track, or no whole line yet
+            elif count == 0:
+                self._end_of_input()
+            elif count == NO_ROOM:
+                self._take_in()
+            elif count == A_NUL:
+                self._no_message()
+        except Exception:
+            self._stumbled()
 
     cpdef begin_lines(self):
         """Begin the calls that stand next in the input, as long as they go along tracks."""
@@ -229,6 +272,7 @@ cdef class PipeCarrier:
     cdef public bint _closing, _ended_output
     cdef public list _unwritten
     cdef public object _buffer
+    cdef public int _input  # the pipe behind `_stdin`
     cdef list payload, ports
 
     def __init__(self):
@@ -260,9 +304,16 @@ cdef class PipeCarrier:
         """Send what was taken along."""
         cdef bytes data = b"".join(self.payload)
         self.payload = []
+        cdef Py_ssize_t count = 0
         if self._unwritten:
             self._flush()  # which was said before
-        self._say(data)
+        if self._stdin is None or self._stdin.is_closing():
+            return
+        if not self._stdin.get_write_buffer_size():
+            count = max(0, write_out(self._input, PyBytes_AS_STRING(data), len(data)))
+            if count == len(data):
+                return
+        self._say(data[count:])
 
     cpdef received(self, bytes data):
         """Lines of the server: the answers to calls along tracks are given, everything else takes the long way."""
@@ -312,3 +363,11 @@ cdef class PipeCarrier:
             self.ports.append(trip.connection)
         trip.tracks.finish(trip, found.failed, data, found.result.at - start, found.result.size)
         return True
+
+
+def give(PipePort port not None, list answers not None):
+    """Lets answers go at once, each an id and a line (for tests)."""
+    cdef bytes id, line
+    for id, line in answers:
+        port.give(id, line)
+    port.leave_lines()

@@ -17,6 +17,19 @@ cdef extern from *:
     int sha256_at_once(const char* data, Py_ssize_t size, unsigned char* found) nogil
 
 
+cdef extern from *:
+    """
+    #include <unistd.h>
+    /* All of it at the end of a file, or nothing of it; where half of it may stand there, the next one is told. */
+    static int append_to(int fd, const char *data, size_t size, long long before) {
+        ssize_t count = write(fd, data, size);
+        if (count == (ssize_t)size) return 0;
+        return count > 0 && ftruncate(fd, before) ? -2 : -1;
+    }
+    """
+    int append_to(int fd, const char* data, size_t size, long long before) nogil
+
+
 cdef bytes whole(unsigned long long number):
     cdef char text[24]
     cdef int at = 24
@@ -73,11 +86,41 @@ cdef class Chain:
     cdef public bytes head
     cdef readonly list held
     cdef public long long held_bytes
+    cdef public long long size
+    cdef long long most, until
+    cdef int fd
 
     def __init__(self, str writer not None):
         self.name = writer.encode()
         self.head = digest(b"earnest receipts 1 " + self.name)
         self.held = []
+        self.fd = -1
+
+    def lend(self, int fd, long long size, long long most, long long until):
+        """What is held may be written here, to a file of this size, while that is less than `most` and the chain is no longer
+        than `until`; not from now on where `fd` is -1."""
+        self.fd, self.size, self.most, self.until = fd, size, most, until
+
+    cdef bint flush(self) except -1:
+        """Write what is held; whether that is done."""
+        cdef bytes data
+        cdef int left
+        if self.fd < 0 or self.size >= self.most or self.seq >= self.until:
+            return False
+        if not self.held:
+            return True
+        self.held.append(b"")
+        data = b"\n".join(self.held)
+        self.held.pop()
+        left = append_to(self.fd, PyBytes_AS_STRING(data), len(data), self.size)
+        if left < 0:
+            if left == -2:
+                self.size = self.most  # then at least what comes next goes into a file of its own
+            return False
+        self.size += len(data)
+        self.held.clear()
+        self.held_bytes = 0
+        return True
 
     cpdef long long append(self, bytes record) except -1:
         """Put an encoded record into the chain; returns its number."""

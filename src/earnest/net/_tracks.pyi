@@ -19,7 +19,11 @@ class Chain:
     held: list[bytes]
     held_bytes: int
     def __init__(self, writer: str) -> None: ...
+    size: int
     def append(self, record: bytes) -> int: ...
+    def lend(self, fd: int, size: int, most: int, until: int) -> None:
+        """What is held may be written here, to a file of this size, while that is less than `most` and the chain is no longer
+        than `until`; not from now on where `fd` is -1."""
 
 class Guard:
     def __init__(self, kind: str, owner: object, name: object, expected: object = None) -> None: ...
@@ -114,9 +118,16 @@ class PipePort:
     _journal: Any
     _closing: bool
     _eof: bool
+    _skipping: bool
+    _held: set[str]
     _unsent: Any
+    def _read_by(self, source: int, socket: bool) -> None: ...
+    def pump(self) -> None: ...
     def _pass_by(self, filling: int, emptying: int, sink: int, socket: bool, most: int) -> None: ...
     def begin_lines(self) -> None: ...
+
+def give(port: PipePort, answers: list[tuple[bytes, bytes]]) -> None:
+    """Lets answers go at once, each an id and a line."""
 
 class PipeCarrier:
     """See `tracks.PlainPipeCarrier`."""
@@ -129,6 +140,7 @@ class PipeCarrier:
     _ended_output: bool
     _unwritten: list[bytes]
     _buffer: Any
+    _input: int
     def received(self, data: bytes) -> None: ...
     def whole_line(self, line: bytes) -> None: ...
 
@@ -188,6 +200,8 @@ class Tracks:
     answers: dict[bytes, float]
     streams: dict[bytes, float]
     queue: list[Trip]
+    late: bool
+    """Records of outcomes wait for others."""
     def __init__(
         self,
         *,
@@ -195,7 +209,9 @@ class Tracks:
         clock: Callable[[], float],
         digest_of: Callable[[bytes], bytes | None],
         flush_soon: Callable[[], None],
+        flush_later: Callable[[], None],
         keep: Callable[[Literal["arguments", "result"], str, bytes], None] | None,
+        kept: set[str],
         by_client: dict[str, int],
         by_server: dict[str, int],
         longest_request: int,

@@ -63,6 +63,9 @@ cdef class Guard:
         self.owner = owner
         self.name = name
         self.expected = expected
+        if self.kind == 0 and name in getattr(owner, "__dict__", ()) and not hasattr(getattr(type(owner), name, None), "__set__"):
+            # The same, found more quickly.
+            self.kind, self.owner = 2, owner.__dict__
 
     cdef inline bint holds(self) except -1:
         cdef object found
@@ -258,13 +261,16 @@ cdef class Tracks:
     cdef readonly list queue
     cdef list used
     cdef Chain chain
-    cdef object clock, flush_soon, keep
+    cdef object clock, flush_soon, flush_later, keep
     cdef dict by_client, by_server
     cdef object digest_of
     cdef long long longest_request, longest_answer
     cdef bint flushing
+    cdef public bint late
+    cdef set kept
+    cdef object latest  # the client on pipes whose calls began last
 
-    def __init__(self, *, Chain chain not None, clock, digest_of, flush_soon, keep, dict by_client not None, dict by_server not None,
+    def __init__(self, *, Chain chain not None, clock, digest_of, flush_soon, flush_later, keep, set kept not None, dict by_client not None, dict by_server not None,
                  long long longest_request, long long longest_answer):
         self.under_way = set()
         self.answers = {}
@@ -275,7 +281,9 @@ cdef class Tracks:
         self.clock = clock
         self.digest_of = digest_of
         self.flush_soon = flush_soon
+        self.flush_later = flush_later
         self.keep = keep
+        self.kept = kept
         self.by_client = by_client
         self.by_server = by_server
         self.longest_request = longest_request
@@ -396,12 +404,17 @@ cdef class Tracks:
             b"".join((track.before, decimal(trip.time, 6), track.between, trip.arguments_sha256, track.after))
         )
         if self.keep is not None:
-            self.keep("arguments", trip.arguments_sha256.decode(), trip.arguments)
+            self.hand_on("arguments", trip.arguments_sha256, trip.arguments)
         if not track.tally.times:
             self.used.append(track.tally)
         track.tally.times += 1
         track.trips += 1
         return True
+
+    cdef hand_on(self, str kind, bytes sha256, bytes payload):
+        cdef str known = sha256.decode("ascii")
+        if known not in self.kept:
+            self.keep(kind, known, payload)
 
     def counted(self):
         """What was used since this was asked last, each with how often."""
@@ -420,7 +433,22 @@ cdef class Tracks:
         self.queue = []
         return [trip for trip in queue if not trip.over]
 
-    def depart(self):
+    cdef go(self, bint at_once):
+        """Write and send what one client on pipes began, as at the end of a turn of the loop or then, since nothing else is
+        queued."""
+        cdef list left
+        self.flushing = False
+        if not self.queue:
+            return
+        if not at_once or not self.chain.flush():
+            self.soon()
+            return
+        left = self.depart()
+        if left:
+            self.queue = left
+            self.soon()
+
+    cpdef list depart(self):
         """Send what is queued, now that its decisions are written. Returns what there is no free connection for."""
         cdef Trip trip
         cdef PipeCarrier line
@@ -486,14 +514,16 @@ cdef class Tracks:
         count_out(self.by_client, track.client)
         count_out(self.by_server, track.server)
         if self.keep is not None:
-            self.keep("result", sha256.decode(), data[at : at + result])
+            self.hand_on("result", sha256, piece(<Place> PyBytes_AS_STRING(data) + at, result))
         self.chain.append(b"".join((
             b'{"kind":"outcome","time":', decimal(now, 6), b',"decision":"', self.chain.name, b".", whole(trip.receipt),
             b'","outcome":"', b"error" if failed else b"ok", b'","labels_after":', whole(track.labels_after),
             b',"duration_ms":', decimal(max(0.0, now - trip.time) * 1000, 3), b',"result_sha256":"', sha256, b'","result_bytes":', whole(result),
             b',"detail":""}',
         )))
-        self.soon()
+        if not self.flushing and not self.late:
+            self.late = True
+            self.flush_later()
         if track.line is not None:
             (<PipePort> trip.connection).give(trip.id, b"".join(
                 (ENVELOPE, trip.id, RESULT, track.said, piece(<Place> PyBytes_AS_STRING(data) + at + 1, result - 1), b"}\n")

@@ -130,16 +130,36 @@ class PlainPipePort:
     closed: bool
     _closing: bool
     _eof: bool
+    _skipping: bool
+    _held: set[str]
     _unsent: Any
 
     def __init__(self) -> None:
         self.tracks, self.trips = {}, {}
         self.along = None
         self.longest = 0
-        self.closed = self._closing = self._eof = False
+        self.closed = self._closing = self._eof = self._skipping = False
 
     def _pass_by(self, filling: int, emptying: int, sink: int, socket: bool, most: int) -> None:
         """Answers go by a passage."""
+
+    def _read_by(self, source: int, socket: bool) -> None:
+        """Where its lines come from."""
+
+    def pump(self) -> None:
+        """Something has come."""
+        try:
+            self._take_in()
+        except Exception:
+            self._stumbled()
+
+    def _take_in(self) -> None:
+        """Read, and hand on what is whole."""
+        raise NotImplementedError
+
+    def _stumbled(self) -> None:
+        """Reading failed for a reason of earnest's own."""
+        raise NotImplementedError
 
     def begin_lines(self) -> None:
         """Begin the calls that stand next in the input, as long as they go along tracks."""
@@ -156,6 +176,7 @@ class PlainPipeCarrier:
     _ended_output: bool
     _unwritten: list[bytes]
     _buffer: Any
+    _input: int
 
     def __init__(self) -> None:
         self.trips = {}

@@ -26,6 +26,7 @@ from earnest.core.scrub import REDACTED, Scrubber
 
 KEEP_DAYS: Final = 7
 LIMIT_BYTES: Final = 256 << 10
+_DAY_S: Final = 86400
 
 PATTERNS: Final = (
     r"\bAKIA[0-9A-Z]{16}\b",
@@ -82,8 +83,9 @@ class Payloads:
         self.folder, self.writer, self.enabled, self.days = folder, writer, enabled, days
         self._clock, self._limit = clock, limit_bytes
         self._held: list[bytes] = []
-        self._seen: set[str] = set()
-        self._day = ""
+        self.seen: set[str] = set()
+        """Digests kept today."""
+        self._day, self._until = "", 0.0
         self.problem: EarnestError | None = None
         self._patterns = [_compile(text) for text in (*PATTERNS, *(one for one in redact if not _PLAIN.fullmatch(one)))]
         self._named = frozenset(one.casefold() for one in redact if _PLAIN.fullmatch(one))
@@ -94,9 +96,9 @@ class Payloads:
         if not self.enabled:
             return
         self._turn()
-        if sha256 in self._seen:
+        if sha256 in self.seen:
             return
-        self._seen.add(sha256)
+        self.seen.add(sha256)
         if len(data) > self._limit:
             payload = Payload(sha256, kind, len(data), "", left_out=f"longer than {self._limit} bytes")
         else:
@@ -128,6 +130,10 @@ class Payloads:
 
     def flush(self) -> None:
         """Write what was kept, in one write."""
+        self._turn()
+        self._write()
+
+    def _write(self) -> None:
         if not self._held:
             return
         data = b"\n".join([*self._held, b""])
@@ -144,7 +150,7 @@ class Payloads:
             finally:
                 os.close(fd)
         except OSError as error:
-            self._seen.clear()
+            self.seen.clear()
             text = f"payloads cannot be written in {self.folder}: {error.strerror}"
             self.problem = EarnestError(
                 "E1415", text, "Calls go on; their arguments and results are not kept."
@@ -161,15 +167,19 @@ class Payloads:
                 os.unlink(os.path.join(self.folder, name))
                 gone.append(name)
         if gone:
-            self._seen.clear()
+            self.seen.clear()
         return gone
 
     def _turn(self) -> None:
-        day = datetime.fromtimestamp(self._clock(), UTC).date().isoformat()
+        now = self._clock()
+        if self._until - _DAY_S <= now < self._until:
+            return
+        self._until = (now // _DAY_S + 1) * _DAY_S
+        day = datetime.fromtimestamp(now, UTC).date().isoformat()
         if day != self._day:
-            self.flush()
+            self._write()
             self._day = day
-            self._seen.clear()
+            self.seen.clear()
 
 
 def find(folder: str, sha256: str) -> Payload | None:

@@ -76,6 +76,7 @@ class ReceiptLog:
         self._segment_bytes, self._every = segment_bytes, checkpoint_records
         self.chain = chain or Chain(writer)
         """The chain's end in memory."""
+        self._lend = getattr(self.chain, "lend", None)
         self.failing = False
         """The last write failed; what is in the chain and was not written comes first in the next."""
         self.problem: EarnestError | None = None
@@ -97,6 +98,8 @@ class ReceiptLog:
             self._release()
             raise self._explain(error) from None
         self._signed, self._signed_at = known.seq if known else 0, 0.0
+        if self._lend is not None:
+            self._lend(-1, self._size, 0, 0)
         for repair in repairs:
             self.append(repair)
         self.flush()
@@ -121,6 +124,18 @@ class ReceiptLog:
     def flush(self) -> None:
         """Hand what was appended to the operating system in one write; in strict mode, to the disk. Raises
         E1410 or E1411; nothing is lost then, and no call of this tick may go out."""
+        if self._lend is None:
+            self._flush()
+            return
+        # The compiled chain writes by itself, where calls along tracks want it, until something is due here.
+        self._size = self.chain.size  # type: ignore[attr-defined]
+        try:
+            self._flush()
+        finally:
+            due = max(self._signed + self._every, self.seq + self._every // 10 + 1)
+            self._lend(-1 if self.strict or self.failing else self._fd, self._size, self._segment_bytes, due)
+
+    def _flush(self) -> None:
         chain = self.chain
         if not chain.held:
             return
@@ -194,6 +209,8 @@ class ReceiptLog:
             self._release()
 
     def _release(self) -> None:
+        if self._lend is not None:
+            self._lend(-1, self._size, 0, 0)
         for fd in (self._fd, self._lock):
             if fd >= 0:
                 os.close(fd)

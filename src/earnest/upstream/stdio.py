@@ -14,7 +14,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import BinaryIO, Final, cast
 
 import msgspec
 
@@ -50,27 +50,49 @@ class _Process(asyncio.SubprocessProtocol):
         self._link = link
         self.gone = gone
         self.transport: asyncio.SubprocessTransport
+        self.output: asyncio.BaseTransport | None = None
         self.pid = 0
+        self._open = 2
+        """It, and its output."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.SubprocessTransport, transport)
         self.pid = self.transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd != 1:
-            self._link._words.heard(data)
-        elif self._link._process is self:
-            self._link.received(data)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1 and self._link._process is self:
-            self._link._stdout_closed()
+        self._link._words.heard(data)
 
     def process_exited(self) -> None:
         self._link._exited(self)
 
+    def output_closed(self) -> None:
+        if self._link._process is self:
+            self._link._stdout_closed()
+        self._one_closed()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._link._read_to_the_end(self)  # ended, and nothing is left in its pipes
+        self._one_closed()
+
+    def _one_closed(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._link._read_to_the_end(self)  # ended, and nothing is left in its pipes
+
+
+class _Output(asyncio.Protocol):
+    """The standard output of a process."""
+
+    def __init__(self, link: StdioLink, process: _Process) -> None:
+        self._process = process
+        self.data_received = link.received  # type: ignore[method-assign]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._process.output_closed()
+
+
+def _file(fd: int, mode: str) -> BinaryIO:
+    """A descriptor as loops want it, who close it."""
+    return cast(BinaryIO, os.fdopen(fd, mode, 0))
 
 
 class _Exchange(Exchange):
@@ -166,13 +188,16 @@ class StdioLink(PipeCarrier):
         self._unwritten_bytes = 0
         self._scanned = 0
         self._ended_output = False
+        # Pipes of our own: the loop's are pairs of sockets, which cost more and are not what servers know.
+        stdin, self._input = os.pipe()
+        output, stdout = os.pipe()
         try:
-            transport, _ = await loop.subprocess_exec(
+            await loop.subprocess_exec(
                 lambda: process,
                 executable,
                 *self._argv[1:],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
+                stdin=stdin,
+                stdout=stdout,
                 stderr=asyncio.subprocess.PIPE,
                 env=self._env,
                 cwd=self._cwd,
@@ -181,13 +206,21 @@ class StdioLink(PipeCarrier):
             )
         except OSError as error:
             self._process = None
+            os.close(self._input)
+            os.close(output)
             raise EarnestError(
                 "E1203", f"server {self.name!r} could not be started: {error.strerror or error}", exit_code=3
             ) from error
         except BaseException:
             self._process = None
+            os.close(self._input)
+            os.close(output)
             raise
-        self._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+        finally:
+            os.close(stdin)
+            os.close(stdout)
+        self._stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, _file(self._input, "wb"))
+        process.output, _ = await loop.connect_read_pipe(lambda: _Output(self, process), _file(output, "rb"))
         if self._started is not None:
             self._started(process.pid)
 
@@ -229,6 +262,8 @@ class StdioLink(PipeCarrier):
             if done:
                 break
         process.transport.close()
+        if process.output is not None:
+            process.output.close()
 
     def _signal_group(self, number: signal.Signals) -> None:
         pid = self.pid

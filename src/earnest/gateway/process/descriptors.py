@@ -69,6 +69,10 @@ class _Watched:
                 return again
         return fd
 
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
+
     def _watch(self, callback: Callable[[], None]) -> None:
         if self._watching or self.closed:
             return
@@ -130,7 +134,7 @@ class Source(_Watched):
     def resume(self) -> None:
         """Starts, or goes on."""
         self._wanted = True
-        self._watch(self._fire)
+        self._watch(self._fire if self.kind is Kind.PLAIN else self._on_ready)
 
     def pause(self) -> None:
         """No more calls until `resume`."""
@@ -139,7 +143,7 @@ class Source(_Watched):
 
     def _fire(self) -> None:
         self._on_ready()
-        if self.kind is Kind.PLAIN and self._wanted and not self.closed:
+        if self._wanted and not self.closed:
             self._watch(self._fire)
 
     def read_into(self, space: memoryview) -> int | None:
@@ -168,10 +172,6 @@ class Sink(_Watched):
             return os.write(self._fd, data)
         except (BlockingIOError, InterruptedError):
             return 0
-
-    def fileno(self) -> int:
-        """The descriptor that is written to."""
-        return self._fd
 
     def writable(self) -> bool:
         """Whether a write would go now, asked without writing."""

@@ -91,7 +91,8 @@ class StdioPeer(PipePort):
         self.stderr_fd = arrival.fds.pop()
         """The client's standard error, for its server to inherit; closed with the peer."""
         self._sink = Sink(loop, arrival.fds.pop())
-        self._source = Source(loop, arrival.fds.pop(), self._pump)
+        self._source = Source(loop, arrival.fds.pop(), self.pump)
+        self._read_by(self._source.fileno(), self._source.kind is Kind.SOCKET)
         self._passage = Passage(*passage, self._sink, self._journal)
         self._writer = Writer(
             self._sink,
@@ -104,12 +105,11 @@ class StdioPeer(PipePort):
         if self._passage.usable:
             self._pass_by(*self._passage.ends(), self._sink.fileno(), self._sink.kind is Kind.SOCKET, MOST_BYTES)
         self._link = ShimLink(loop, arrival.sock, self._gone)
-        self._held: set[str] = {"start"}
+        self._held = {"start"}
         self._own = b'"earnest-resume-%d"' % self.epoch
         self._opening_id = b""
         self._in_hand = False
         """A line was handed on that is in the input still."""
-        self._skipping = False
         self._tail = b""
         self._head = b""
         self._timer: asyncio.TimerHandle | None = None
@@ -279,13 +279,10 @@ class StdioPeer(PipePort):
 
     # reading
 
-    def _pump(self) -> None:
-        try:
-            self._take_in()
-        except Exception:
-            # A callback that dies would leave the client waiting for good.
-            self._log.exception("reading from client %r failed", self.who.client)
-            self.close(3, "E1506: the daemon made a mistake with this client; see daemon.log.")
+    def _stumbled(self) -> None:
+        # A callback that dies would leave the client waiting for good.
+        self._log.exception("reading from client %r failed", self.who.client)
+        self.close(3, "E1506: the daemon made a mistake with this client; see daemon.log.")
 
     def _take_in(self) -> None:
         with self._journal.space() as space:
@@ -297,7 +294,10 @@ class StdioPeer(PipePort):
         elif self._journal.landed(count):
             self._deliver()
         else:
-            self.close(2, "E1301: the client sent a NUL byte, which no JSON message has.")
+            self._no_message()
+
+    def _no_message(self) -> None:
+        self.close(2, "E1301: the client sent a NUL byte, which no JSON message has.")
 
     def _deliver(self) -> None:
         journal = self._journal
