@@ -30,9 +30,9 @@ from earnest.sandbox.box import Folder, Limits, Plan, Tier
 _NEEDED: Final = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "TERM"))
 _SET: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 """A cache beside a program is no effect of a tool, and cannot be written where programs lie."""
-_LONGEST_S: Final = 20.0 * 86400
-LIMITS: Final = Limits(wall_s=_LONGEST_S, cpu_s=1 << 30, memory=4 << 30, processes=512, disk=2 << 30)
-"""A server lives as long as its clients, so time hardly is a limit; the rest keeps it from taking the machine."""
+_FOREVER_S: Final = 10.0 * 365 * 86400
+LIMITS: Final = Limits(wall_s=_FOREVER_S, cpu_s=1 << 30, memory=4 << 30, processes=512, disk=2 << 30)
+"""A server lives as long as its clients, so time is no limit; the rest keeps it from taking the machine."""
 _FETCHING: Final = frozenset(("npx", "uvx", "pipx", "bunx", "pnpx", "docker", "podman"))
 
 
@@ -140,6 +140,7 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
         hosts=grants.hosts if reaches else (),
         limits=LIMITS,
         watch=True,
+        strict=True,
     )
 
 
