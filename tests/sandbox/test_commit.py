@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from earnest.core.errors import EarnestError
 from earnest.sandbox import commit
 from earnest.sandbox.commit import Work
+from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import STAGING, Conflict
 from earnest.sandbox.undo import Undos
 from sandbox import tree
@@ -442,3 +443,36 @@ def test_the_digest_is_of_what_changes_and_of_no_time(place):
     other, _ = place.change(rich)
     third, _ = place.change(write("changed", b"otherwise"))
     assert one.digest == other.digest != third.digest
+
+
+# shown
+
+
+def test_a_change_is_shown_by_what_differs_with_nothing_that_hides(place):
+    fill(place.base)
+    (place.base / "text").write_text("one\ntwo\nthree\n")
+
+    def act(copy):
+        rich(copy)
+        (copy / "text").write_text("one\nt\u202ewo\nthree\n")
+        (copy / "data").write_bytes(b"\0\1")
+        (copy / "tall").write_text("x\n" * 500)
+        (copy / "bad\x1b[2Jname").write_text("")
+
+    changes, _ = place.change(act)
+    text = "\n".join(told(changes)).replace(f"{place.base}/", "")
+    assert "\u202e" not in text and "\x1b" not in text
+    for line in (
+        "change text (14 → 17 bytes)", "    -two", "    +t<U+202E>wo", "create folder fresh", "create fresh/file (3 bytes)",
+        "    +new [no line feed at the end]", "delete gone/one (8 bytes)", "delete folder gone", "move moved → elsewhere",
+        "replace file swapped by a folder", "change moded, mode 644 → 600", "    + sha256 b413f47d13ee2fe6, no text",
+        "    … [folded: 441 more lines]", "create bad<U+001B>[2Jname (0 bytes)",
+    ):  # fmt: skip
+        assert line in text.split("\n"), line
+    shown = as_json(changes)
+    assert {each["change"] for each in shown["changes"]} == {"created", "changed", "deleted", "moved", "touched"}
+
+
+def test_a_name_that_is_no_text_is_refused(place):
+    changes, _ = place.change(lambda copy: (copy / os.fsdecode(b"\xff")).write_bytes(b""))
+    assert [refused.why for refused in changes.refused] == ["its name is no text"] and told(changes)

@@ -52,6 +52,7 @@ from earnest.pdp.hooked import Answer, Event, Hooks, Parts
 from earnest.pdp.ids import Ids
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptMarks
 from earnest.protocol.envelope import Limits
+from earnest.sandbox.undo import Undos
 from earnest.shim import paths
 from earnest.store.base import Head
 from earnest.store.payloads import Payloads
@@ -119,6 +120,10 @@ class App:
             secrets=ctx.scrub,
         )
         self.records = Records(self.receipts, self.payloads, time.time, ctx.scrub)
+        self.undos = Undos(f"{ctx.instance}/undo", time.time, settings.receipts.undo_days)
+        for line in self.undos.recover():
+            self.records.note("commit-recovered", line)
+            ctx.log.warning("%s", line)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
         self.conversations.loss = tell_loss(self.store, self.records, ctx.log)
         self.host_keys = HostKeys(self.conversations, ctx.hosts, lambda: ctx.children.alive)
@@ -209,6 +214,7 @@ class App:
         try:
             self.payloads.flush()
             self.payloads.prune()
+            self.gateway.spawn(asyncio.to_thread(self.undos.prune))
             self.receipts.checkpoint()
         except EarnestError as error:
             self.ctx.log.warning("%s", error)

@@ -1,0 +1,108 @@
+"""`earnest undo`: what can be undone, what an undo would do, and that a person alone does it."""
+
+import json
+import time
+
+import pytest
+
+from earnest.sandbox.undo import Undos
+from sandbox import tree
+
+
+@pytest.fixture
+def made(home):
+    """A tree in which a call changed something, and the tree as it was."""
+    instance = home.earnest / "default"
+    base, aside = home.path / "notes", home.path / "aside"
+    for folder in (home.earnest, instance):
+        folder.mkdir(0o700)
+    base.mkdir()
+    aside.mkdir()
+    (base / "plan.txt").write_text("one\ntwo\n")
+    (base / "old.txt").write_text("old\n")
+    tree.settle(base)
+    before = tree.picture(base)
+
+    def act(copy):
+        (copy / "plan.txt").write_text("one\nthree\n")
+        (copy / "old.txt").unlink()
+        (copy / "new").mkdir()
+
+    changes, begun = tree.changed(base, aside, act)
+    Undos(str(instance / "undo"), time.time).commit(changes, begun, "gateway.7", "files", "write_file", ("user:0",))
+    return base, before
+
+
+def test_what_can_be_undone_is_listed(cli, made):
+    base, _ = made
+    assert "gateway.7" in cli("undo", "--list").out
+    [line] = json.loads(cli("undo", "--list", "--json").out)
+    assert (line["id"], line["server"], line["tool"], line["undone"]) == ("gateway.7", "files", "write_file", False)
+    assert line["until"] > time.time() + 6 * 86400
+    assert {each["path"]: each["change"] for each in line["paths"]} == {
+        f"{base}/plan.txt": "changed", f"{base}/old.txt": "deleted", f"{base}/new": "created",
+    }  # fmt: skip
+
+
+def test_a_dry_run_shows_what_would_be_put_back_and_changes_nothing(cli, made):
+    base, _ = made
+    now = tree.picture(base)
+    done = cli("undo", "gateway.7", "--dry-run")
+    assert done.code == 0, done
+    for line in (f"change {base}/plan.txt", "    -three", "    +two", f"create {base}/old.txt", f"delete folder {base}/new"):
+        assert line in done.out
+    told = json.loads(cli("undo", "gateway.7", "--dry-run", "--json").out)
+    assert "-three\n+two" in next(each["diff"] for each in told["undo"]["changes"] if each["path"].endswith("plan.txt"))
+    assert tree.picture(base) == now
+
+
+def test_a_person_undoes_it_once_and_it_is_on_record(cli, made, at_terminal):
+    base, before = made
+    term = at_terminal("undo", "gateway.7")
+    shown = term.expect(r"Put it back\?")
+    assert "+two" in shown
+    term.type("y")
+    term.expect("Undone: 3 paths as before")
+    assert term.end() == 0
+    assert tree.picture(base) == before
+    events = [json.loads(line) for line in cli("receipts", "--events", "--json").out.splitlines()]
+    [event] = [line for line in events if line.get("event") == "undo"]
+    assert event["facts"]["undone"] == "gateway.7" and event["server"] == "files"
+    again = cli("undo", "gateway.7", "--dry-run")
+    assert again.code == 1 and "E1846" in again.err
+    assert "undone" in cli("undo").out
+
+
+def test_a_no_changes_nothing(made, at_terminal):
+    base, _ = made
+    now = tree.picture(base)
+    term = at_terminal("undo", "gateway.7")
+    term.expect(r"Put it back\?")
+    term.type("n")
+    assert term.end() == 1
+    assert tree.picture(base) == now
+
+
+def test_without_a_terminal_nobody_undoes(cli, made):
+    base, _ = made
+    now = tree.picture(base)
+    done = cli("undo", "gateway.7", input="y\n")
+    assert done.code == 2 and "E1610" in done.err
+    assert tree.picture(base) == now
+
+
+def test_a_later_change_stands_in_the_way_and_is_named(cli, made, at_terminal):
+    base, _ = made
+    (base / "plan.txt").write_text("mine\n")
+    done = cli("undo", "gateway.7", "--dry-run", "--json")
+    assert done.code == 1 and json.loads(done.out)["conflicts"] == [f"{base}/plan.txt"]
+    assert f"nothing is put back: {base}/plan.txt" in cli("undo", "gateway.7", "--dry-run").out
+    term = at_terminal("undo", "gateway.7")
+    assert f"{base}/plan.txt" in term.expect("E1841[^\n]*\n")
+    assert term.end() == 1
+    assert (base / "plan.txt").read_text() == "mine\n"
+
+
+def test_a_receipt_that_changed_nothing_is_told(cli, made):
+    done = cli("undo", "gateway.8")
+    assert done.code == 1 and "E1845" in done.err and "earnest undo --list" in done.err
