@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import Final, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
 from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, Value, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
+from earnest.net.tracks import compiled
 from earnest.pdp.catalog import Tool
 from earnest.pdp.conversations import Conversations
 from earnest.pdp.facts import Judgement, Question
@@ -95,7 +97,7 @@ class Engine:
         self.conversations.touch(question.key)
         labels = self.conversations.labels(question.key)
         try:
-            digest = canonical.digest(question.arguments or b"{}")
+            digest = arguments_digest(question.arguments or b"{}")
         except EarnestError as error:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
@@ -354,6 +356,12 @@ class Engine:
             policy_sha256=policy.sha256,
             labels_after=labels,
         )
+
+
+def arguments_digest(arguments: bytes) -> str:
+    """As `canonical.digest`. Raises as it does."""
+    form = compiled.canonical_form(arguments) if compiled is not None else None
+    return canonical.digest(arguments) if form is None else sha256(form).hexdigest()
 
 
 def _sources(profile: Profile) -> int:
