@@ -37,6 +37,7 @@ from earnest.gateway.stdio_front import StdioFront
 from earnest.gateway.tokens import Tokens
 from earnest.gateway.tracks import layer_for
 from earnest.gateway.views import Views
+from earnest.gateway.violations import Violations
 from earnest.gateway.world import World, Worlds
 from earnest.net.checks import loopback_hosts
 from earnest.net.limits import ServerLimits
@@ -52,6 +53,7 @@ from earnest.pdp.hooked import Answer, Event, Hooks, Parts
 from earnest.pdp.ids import Ids
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptMarks
 from earnest.protocol.envelope import Limits
+from earnest.sandbox import places
 from earnest.sandbox.undo import Undos
 from earnest.shim import paths
 from earnest.store.base import Head
@@ -184,7 +186,9 @@ class App:
             records=self.records,
             approvals=self.approvals,
             seal=Seal(f"{self.ctx.instance}/seal.key"),
-            connect=Connector(log, self.ctx.children.add, self.ctx.children.remove, self.ctx.scrub),
+            connect=Connector(
+                log, self.ctx.children.add, self.ctx.children.remove, self.ctx.scrub, Violations(self).stopped
+            ),
             wall=time.time,
             log=log,
             scrub=self.ctx.scrub,
@@ -193,6 +197,7 @@ class App:
         self.gateway.start()
         self.hook_side.mark()
         self.gateway.spawn(self._load_key())
+        self.gateway.spawn(asyncio.to_thread(places.sweep))  # boxes of a daemon that was killed
         self._housekeeper = loop.call_later(60, self._keep_house)
 
     async def _load_key(self) -> None:

@@ -15,11 +15,10 @@ import msgspec
 from earnest.core import pin
 from earnest.core.errors import EarnestError
 from earnest.core.lanes import Lane
-from earnest.gateway.lanes import boxed
-from earnest.gateway.served import Served
+from earnest.gateway.lanes import boxed, letter
+from earnest.gateway.served import Launch
 from earnest.pdp.catalog import Tool
 from earnest.protocol.envelope import Message
-from earnest.sandbox import tiers
 from earnest.sandbox.box import Box, Event
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.opening import pages
@@ -46,21 +45,23 @@ class ContainedLink(StdioLink):
 
     def __init__(
         self,
-        served: Served,
+        name: str,
+        launch: Launch,
         lane: Lane,
         *,
-        stopped: Callable[[Stopped], None],
+        stopped: Callable[[Stopped], None] = lambda what: None,
         **more: Any,
     ) -> None:
-        super().__init__(f"{served.name} ({lane} lane)", (), env={}, cwd=None, **more)
+        super().__init__(f"{name} ({lane} lane)", (), env={}, cwd=None, **more)
         self.lane = lane
         self.offered: dict[str, bytes] = {}
         """The tools that this lane lists, where it is not the one whose list is served."""
         self.box: Box | None = None
-        self._launch = served.launch
+        self._launch = launch
         self._stopped = stopped
         self._heard = 0
         self._opened = False
+        self._tier = ""
         self._under_way: set[_Heard] = set()
 
     async def open(self) -> ServerHello:
@@ -77,6 +78,7 @@ class ContainedLink(StdioLink):
 
     def _boxed(self) -> Box:
         tier, plan = boxed(self._launch, self.lane)
+        self._tier = letter(tier)
         return tier.box(plan)
 
     async def close(self) -> None:
@@ -102,7 +104,11 @@ class ContainedLink(StdioLink):
     ) -> Exchange:
         if method != "tools/call":
             return super().call(method, params, handler, id=id, headers=headers, named=named)
-        heard = _Heard(self, handler, named)
+        try:
+            tool = named or msgspec.json.decode(params, type=_Named).name
+        except msgspec.MsgspecError:
+            tool = ""
+        heard = _Heard(self, handler, tool)
         self._between()
         for other in self._under_way:
             other.alone = heard.alone = False
@@ -152,8 +158,7 @@ class ContainedLink(StdioLink):
             self._tell(heard.tool if heard.alone else "", events)
 
     def _tell(self, tool: str, events: tuple[Event, ...]) -> None:
-        assert self.box is not None
-        self._stopped(Stopped(tool, events, tiers.LETTERS.get(self.box.tier, self.box.tier)))
+        self._stopped(Stopped(tool, events, self._tier))
 
 
 class _Heard:

@@ -391,7 +391,7 @@ class Gateway:
     def rendered(self, tool: Tool, alias: str) -> bytes:
         """A tool as served; kept while its profile and pin stay as they are."""
         key = (id(tool), alias)
-        mark = hash((tool.profile, tool.state, tool.pin))
+        mark = hash((tool.profile, tool.state, tool.pin, tool.words.lane))
         known = self._rendered.get(key)
         if known is not None and known[0] == mark:
             return known[1]

@@ -14,8 +14,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from earnest.config.containing import Containment
 from earnest.config.sections import ServerSettings
+from earnest.config.settings import Settings
 from earnest.config.variables import Template
 from earnest.core.errors import EarnestError
 from earnest.core.lanes import Lane, enforced, lane_of
@@ -24,8 +27,8 @@ from earnest.gateway.launch import inherited
 from earnest.gateway.secrecy import secret_values
 from earnest.gateway.served import Grants, Launch
 from earnest.pdp.catalog import Tool
-from earnest.sandbox import tiers
 from earnest.sandbox.box import Folder, Limits, Plan, Tier
+from earnest.shim import paths
 
 _NEEDED: Final = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "TERM"))
 _SET: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -71,6 +74,19 @@ def grants_of(
         tier=containment.tier,
     )
     return grants, tuple(sorted(unnamed))
+
+
+def contained(
+    settings: Settings, server: ServerSettings, launch: Launch, secrets: Mapping[str, str]
+) -> tuple[Launch, tuple[str, ...]]:
+    """A launch with what it is granted, where the configuration wants the server contained; and the names of `grants_of`.
+    Raises as that does."""
+    containment = settings.containment(server)
+    if containment is None or launch.url:
+        return launch, ()
+    own = (paths.home(secrets), *filter(None, (settings.path, *settings.includes)))
+    grants, unnamed = grants_of(containment, server, launch, folder=settings.folder, secrets=secrets, own=own)
+    return msgspec.structs.replace(launch, grants=grants), unnamed
 
 
 def _path(template: Template, folder: str, secrets: Mapping[str, str], own: Sequence[str]) -> str:
@@ -175,6 +191,8 @@ def tier_of(grants: Grants) -> Tier:
 
     Raises E1254 where there is none: what is to be contained is not started without.
     """
+    from earnest.sandbox import tiers  # here, since it loads all that boxes are made by
+
     try:
         found = _found[grants.tier] = tiers.choose(grants.tier)
     except EarnestError as error:
@@ -183,10 +201,28 @@ def tier_of(grants: Grants) -> Tier:
     return found
 
 
+def letter(tier: Tier) -> str:
+    """A tier as persons are told it."""
+    from earnest.sandbox import tiers
+
+    return tiers.LETTERS.get(tier.name, tier.name)
+
+
 def boxed(launch: Launch, lane: Lane) -> tuple[Tier, Plan]:
     """Tier and plan of one lane of a server, for a fresh box. Raises E1251, E1252, E1254."""
     assert launch.grants is not None
     return tier_of(launch.grants), plan_for(launch, lane)
+
+
+def told(launch: Launch) -> str:
+    """How a server is contained, for a line about it; empty where it is not."""
+    grants = launch.grants
+    if grants is None:
+        return ""
+    if grants.one_lane:
+        return " contained in one lane (nothing is enforced)"
+    tier = _found.get(grants.tier)
+    return f" contained in lanes (tier {letter(tier)})" if tier is not None else " contained in lanes"
 
 
 def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | None, Labels]:
@@ -208,5 +244,5 @@ def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | Non
         closed=not grants.hosts,
         holds_writes=tier.sight.holds_writes,
         holds_network=tier.sight.holds_network,
-        source=f"{lane} lane, tier {tiers.LETTERS.get(tier.name, tier.name)}",
+        source=f"{lane} lane, tier {letter(tier)}",
     )
