@@ -56,8 +56,18 @@ class Rig:
         self.listener.close()
 
 
+@pytest.fixture(params=["asked", "looked for"])
+def way(request, monkeypatch) -> str:
+    """How the client's end is found: asked for, or looked for in the kernel's tables; the other way is taken away."""
+    if request.param == "asked":
+        monkeypatch.setattr(tcp_peers, "_looked_for", lambda clients, listener: pytest.fail("the tables were read"))
+    else:
+        monkeypatch.setattr(tcp_peers, "_asked", lambda clients, listener: None)
+    return str(request.param)
+
+
 @pytest.fixture
-def rig() -> Iterator[Rig]:
+def rig(way: str) -> Iterator[Rig]:
     made = Rig(socket.AF_INET, "127.0.0.1")
     yield made
     made.close()
@@ -69,7 +79,7 @@ def test_each_client_process_is_its_own_host(rig):
 
 
 @pytest.mark.parametrize("bound,to", [("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")])
-def test_the_other_family_is_found_too(bound, to):
+def test_the_other_family_is_found_too(bound, to, way):
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     try:
@@ -139,3 +149,44 @@ def test_an_address_that_is_not_of_this_machine_is_nobodys(rig, end):
     _, taken = rig.connect()
     assert host_of(end, taken.getsockname()) == ()
     assert host_of(taken.getpeername(), end) == ()
+
+
+# Both ways
+
+
+def test_both_ways_find_the_same_ends(rig, monkeypatch, way):
+    if way != "asked":
+        pytest.skip("both are taken here")
+    monkeypatch.undo()
+    ends = [rig.connect()[1] for _ in range(3)]
+    listener = rig.listener.getsockname()
+    clients = [one.getpeername() for one in ends] + [("127.0.0.1", 1), ("127.0.0.2", ends[0].getpeername()[1]), listener]
+    asked = tcp_peers._asked(clients, listener)
+    assert asked == tcp_peers._looked_for(clients, listener) and list(asked) == clients[:3]
+
+
+def test_the_tables_are_gone_through_where_the_kernel_is_not_to_be_asked(rig, monkeypatch, way):
+    if way != "asked":
+        pytest.skip("the other way is taken anyway")
+    monkeypatch.undo()
+    pid, taken = rig.connect()
+    for number in (9999, 0):  # no such family of messages; one that knows of no TCP
+        monkeypatch.setattr(tcp_peers, "_SOCK_DIAG", number)
+        assert tcp_peers._asked([taken.getpeername()], taken.getsockname()) is None
+        assert rig.look(taken) == pid
+
+
+def test_a_kernel_that_knows_no_ends_at_all_is_not_believed(rig, monkeypatch, way):
+    monkeypatch.undo()
+    _, taken = rig.connect()
+    monkeypatch.setattr(tcp_peers, "_end", lambda line, own, other: None)
+    assert tcp_peers._asked([taken.getpeername()], taken.getsockname()) is None
+
+
+def test_an_end_that_is_gone_is_not_looked_for_again(rig, way):
+    if way != "asked":
+        pytest.skip("the kernel is not asked here")
+    _, taken = rig.connect()
+    rig.started[0].kill()
+    rig.started[0].wait()
+    assert tcp_peers._asked([taken.getpeername()], taken.getsockname()) == {}
