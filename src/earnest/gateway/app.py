@@ -191,6 +191,7 @@ class App:
             ),
             wall=time.time,
             log=log,
+            undos=self.undos,
             scrub=self.ctx.scrub,
         )
         self.gateway.layer = layer_for(self.gateway, self.receipts, self.payloads)

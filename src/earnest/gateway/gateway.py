@@ -22,6 +22,7 @@ from earnest.gateway.levels import Levels
 from earnest.gateway.links import Links, Owner
 from earnest.gateway.lists import changed, render
 from earnest.gateway.names import Names
+from earnest.gateway.previewing import Previews
 from earnest.gateway.records import Records
 from earnest.gateway.relay import Relay
 from earnest.gateway.rounds import Rounds
@@ -40,6 +41,7 @@ from earnest.pdp.catalog import Tool
 from earnest.pdp.engine import Engine
 from earnest.protocol import bridge
 from earnest.protocol.envelope import Message
+from earnest.sandbox.undo import Undos
 from earnest.store.base import Approval
 from earnest.upstream.base import Link
 from earnest.upstream.opening import ClientHello
@@ -76,6 +78,7 @@ class Gateway:
         connect: Connect,
         wall: Callable[[], float],
         log: Callable[[str], None],
+        undos: Undos,
         scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
         """`scrub` takes secrets out of what clients are told in earnest's own words."""
@@ -93,6 +96,7 @@ class Gateway:
         self.views = Views(settings.views)
         self.links = Links(restarts=settings.limits.restarts, first_pause_s=settings.limits.restart_wait_s)
         self.asking = Asking(self, approvals)
+        self.previews = Previews(undos)
         self.server_requests = ServerRequests(self)
         self.rounds = Rounds()
         self.answers = Answers()

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from earnest.config import identity as identities
 from earnest.config.containing import Containment
 from earnest.config.sections import ServerSettings
 from earnest.config.settings import Settings
@@ -72,6 +73,7 @@ def grants_of(
         one_lane=containment.one_lane,
         list_lane=containment.list_lane,
         tier=containment.tier,
+        preview=containment.preview,
     )
     return grants, tuple(sorted(unnamed))
 
@@ -144,10 +146,11 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
             raise EarnestError("E1251", f"{each.target} was granted and is not there", "Make it, or correct the grant.")
     reaches = bool(grants.hosts) and lane in (Lane.NET, Lane.ACT)
     cwd = launch.cwd if launch.cwd and any(_within(launch.cwd, each.target) for each in folders) else home
+    argv = _command(launch)
     if cwd == home:
-        _check_command(launch)
+        _check_words(argv, launch.cwd or "")
     return Plan(
-        argv=launch.argv,
+        argv=argv,
         env=environment(launch, lane),
         cwd=cwd,
         home=home,
@@ -160,25 +163,37 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
     )
 
 
-def _check_command(launch: Launch) -> None:
-    """Raise E1252 for a command that means something by its working folder, which the box does not show, or that would first
-    fetch what it runs."""
+def _command(launch: Launch) -> tuple[str, ...]:
+    """What is started: for a runner (`npx`, `uvx`) what it would start, which has to lie here, since a box has nothing to fetch
+    it from. Raises E1252."""
     name = os.path.basename(launch.argv[0])
-    if name in _FETCHING or (name == "uv" and "run" in launch.argv):
-        raise EarnestError(
-            "E1252",
-            f"`{name}` fetches what it starts, or starts it elsewhere; a contained server has nothing to fetch from",
-            "Install the server, and give the path of its own program as its command.",
-        )
-    for number, word in enumerate(launch.argv):
-        if os.path.isabs(word) or word.startswith("-") or not launch.cwd or (number == 0 and "/" not in word):
+    if name not in _FETCHING and not (name in ("uv", "npm") and {"run", "exec", "x"} & set(launch.argv[1:3])):
+        return launch.argv
+    found = identities.installed(launch.argv, launch.env, launch.cwd or "/")
+    if found is not None:
+        return found
+    remedy = {
+        "npx": "Start it once without `contain`: then it is in npm's cache. Or install it and give its own program.",
+        "uvx": "Install it (`uv tool install NAME`), or give its own program as the command.",
+    }
+    raise EarnestError(
+        "E1252",
+        f"`{name}` fetches what it starts, or starts it elsewhere; a contained server has nothing to fetch from",
+        remedy.get(name, "Install the server, and give the path of its own program as the command."),
+    )
+
+
+def _check_words(argv: Sequence[str], cwd: str) -> None:
+    """Raise E1252 for a command that means something by a working folder, which the box does not show."""
+    for number, word in enumerate(argv):
+        if os.path.isabs(word) or word.startswith("-") or not cwd or (number == 0 and "/" not in word):
             continue
-        path = os.path.join(launch.cwd, word)
+        path = os.path.join(cwd, word)
         if os.path.isfile(path) or (os.path.isdir(path) and ("/" in word or word in (".", ".."))):
             raise EarnestError(
                 "E1252",
-                f"{shlex.quote(word)} in the command means something in {launch.cwd}, which is not granted",
-                f"Write the whole path, or grant the folder: [servers.NAME.contain] read = [{launch.cwd!r}]",
+                f"{shlex.quote(word)} in the command means something in {cwd}, which is not granted",
+                f"Write the whole path, or grant the folder: [servers.NAME.contain] read = [{cwd!r}]",
             )
 
 

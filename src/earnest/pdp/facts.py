@@ -61,6 +61,8 @@ class Judgement(msgspec.Struct):
     """The target of a dispatcher, where the call was judged as that."""
     lane: Lane | None = None
     """Which lane of a contained server it goes to: what was judged is what that lane can do."""
+    change: str = ""
+    """The digest of what it changes, where it was run over a copy first and a yes makes just that real."""
     host_may_ask: bool = False
     """Only preset and user rules ask, and the operator left those asks to the client."""
     approval: str = ""
