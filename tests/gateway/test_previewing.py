@@ -247,3 +247,65 @@ async def test_a_commit_that_fails_on_the_way_is_an_error_and_leaves_nothing(sta
     answer = await call
     assert answer["result"]["isError"] and "no space" in text_of(answer)
     assert os.listdir(folder) == ["plan.txt"]
+
+
+# what can be undone needs no yes of the integrity rule
+
+
+FLOW = '[flow]\nintegrity = "always"\n[policy]\nallow = ["s/*"]'
+
+
+async def steered(live):
+    """A conversation that has read a stranger's text."""
+    client = await live.opened("/s/s/mcp")
+    await live.app.ops["label"]({"server": "s", "tool": "look", "values": {"read_only": True, "open_world": False}}, Person())
+    assert not (await client.call("look", {"acts": []}))["result"].get("isError")
+    return client
+
+
+async def test_a_steered_change_that_can_be_undone_goes_unasked_over_a_copy(start, folder):
+    live = await start(FLOW)
+    client = await steered(live)
+    answer = await calling(client, ("write", f"{folder}/plan.txt", "x"), ("remove", f"{folder}/plan.txt"))
+    assert text_of(answer).startswith("done by ") and os.listdir(folder) == []
+    [done] = live.app.undos.listed()
+    live.app.records.flush()
+    *_, last = read.receipts(f"{live.app.ctx.instance}/receipts")
+    assert (last.decision, last.outcome, last.id) == ("allow", "ok", done.meta.id)
+    rules = [reason["rule"] for reason in last.reasons]
+    assert "flow/undoable" in rules and "preview" in rules
+    live.app.undos.undo(done.meta.id)
+    assert (folder / "plan.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("acts", [("link", "{}/link", "/etc/passwd"), ("connect", "192.0.2.1", 80), ("fail", "so")])
+async def test_what_cannot_be_undone_whole_is_asked(start, folder, acts):
+    live = await start(FLOW)
+    client = await steered(live)
+    call = calling(client, tuple(word.format(folder) if isinstance(word, str) else word for word in acts))
+    row = await ask(live)
+    assert "flow/integrity" in [rule for rule, *_ in row["reasons"]] and not row["preview"]["real"]
+    assert os.listdir(folder) == ["plan.txt"]
+    await say(live, row, "no")
+    assert (await call)["result"]["isError"]
+
+
+@pytest.mark.parametrize("contain", [{"hosts": ["example.com"]}, {"preview": False}])
+async def test_with_a_way_out_or_without_a_preview_it_is_asked(start, folder, contain):
+    live = await start(FLOW, **contain)
+    client = await steered(live)
+    call = calling(client, ("write", f"{folder}/plan.txt", "x"))
+    row = await ask(live)
+    assert "flow/integrity" in [rule for rule, *_ in row["reasons"]]
+    await say(live, row, "no")
+    await call
+
+
+async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):
+    live = await start('[flow]\nintegrity = "always"', preset="balanced")
+    client = await steered(live)
+    call = calling(client, ("remove", f"{folder}/plan.txt"))
+    row = await ask(live)
+    assert row["preview"]["real"]
+    await say(live, row, "no")
+    await call

@@ -1,5 +1,5 @@
-"""An MCP server over stdio with one tool, `do`, that does what it is told to files and says nothing of itself: each of `acts`
-is a list, its first word one of `ACTS`."""
+"""An MCP server over stdio whose tools, `do` and `look`, do what they are told to files and say nothing of themselves: each
+of `acts` is a list, its first word one of `ACTS`."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-TOOL = {"name": "do", "description": "does anything", "inputSchema": {"type": "object"}}
+TOOLS = [{"name": name, "description": "does anything", "inputSchema": {"type": "object"}} for name in ("do", "look")]
 HELD = {}
 
 
@@ -51,7 +51,7 @@ def answer(message):
         info = {"name": "changes", "version": "1"}
         return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "tools/list":
-        return {"tools": [TOOL]}
+        return {"tools": TOOLS}
     if method != "tools/call":
         return {}
     try:

@@ -345,6 +345,7 @@ class Catalogs:
             sanitizer=self._sanitizer(entry.name, tool.name),
             lane=lane,
             contained=contained,
+            undoable=grants is not None and lanes.undoable(grants, lane),
         )
 
     def _sanitizer(self, server: str, tool: str) -> Sanitizer | None:

@@ -88,6 +88,7 @@ def contained(
         return launch, ()
     own = (paths.home(secrets), *filter(None, (settings.path, *settings.includes)))
     grants, unnamed = grants_of(containment, server, launch, folder=settings.folder, secrets=secrets, own=own)
+    grants = msgspec.structs.replace(grants, undo=grants.preview and settings.receipts.undo_days > 0)
     return msgspec.structs.replace(launch, grants=grants), unnamed
 
 
@@ -238,6 +239,15 @@ def told(launch: Launch) -> str:
         return " contained in one lane (nothing is enforced)"
     tier = _found.get(grants.tier)
     return f" contained in lanes (tier {letter(tier)})" if tier is not None else " contained in lanes"
+
+
+def undoable(grants: Grants, lane: Lane | None) -> bool:
+    """Whether a call in a lane can be run over a copy first, and what is made real of it undone: it reaches no host, and the
+    tier, as far as it is known, has copies at their own paths."""
+    tier = _found.get(grants.tier)
+    if tier is None or lane is not Lane.ACT or grants.one_lane or grants.hosts or not grants.write:
+        return False
+    return grants.undo and tier.sight.copies_in_place and tier.sight.holds_writes and tier.sight.holds_network
 
 
 def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | None, Labels]:

@@ -49,8 +49,6 @@ LONGEST_S: Final = 20.0
 MOST: Final = 64
 MOST_BYTES: Final = 128 << 20
 """Previews that are kept for a retry, and the bytes in them."""
-_TIER: Final = "namespaces"
-"""Where a copy can stand at the path of what it is a copy of."""
 _SCRATCH: Final = ("/tmp", "/var/tmp", "/dev", "/run", "/proc")
 _TICK_S: Final = 5.0
 
@@ -147,11 +145,27 @@ class Previews:
         if relay.done:
             return
         self._keep(_key(relay), made)
+        assert relay.judgement is not None
         try:
-            gateway.asking.ask(relay)
+            if relay.judgement.undoable:
+                self.settle(relay)
+            else:
+                gateway.asking.ask(relay)
         except EarnestError as error:
             if not relay.done:
                 relay.unavailable(error)
+
+    def settle(self, relay: Relay) -> None:
+        """Let a call go on that is allowed because it can be undone: run over a copy it is made real from there, or judged
+        again as any other."""
+        if self.begin(relay):
+            return
+        if relay.preview is None:
+            relay.preview = Preview("it cannot be run over a copy")
+        if relay.preview.real:
+            relay.release()
+        elif relay.link is not None:
+            relay.judge(relay.link)
 
     def _keep(self, key: str, preview: Preview) -> None:
         self._kept.pop(key, None)
@@ -186,7 +200,7 @@ class Previews:
     async def _called(self, relay: Relay, link: ContainedLink, begun: Start) -> Preview:
         box, tool = link.box, relay.tool
         assert box is not None and tool is not None
-        if box.tier != _TIER:
+        if not box.sight.copies_in_place:
             return Preview("this machine's sandbox can show a copy only at another path", made=relay.gateway.now())
         await link.walk()
         if not link.offers(tool):

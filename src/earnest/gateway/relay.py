@@ -211,6 +211,8 @@ class Relay:
         elif judgement.verdict is Verdict.DENY:
             self.gateway.records.decided(judgement, "deny")
             self.refuse("denied", asking.denied(judgement.id, self.session.modern), DENIED_TEXT)
+        elif judgement.undoable:
+            self.gateway.previews.settle(self)
         else:
             self.release()
 
@@ -238,6 +240,7 @@ class Relay:
             hidden=self.session.hidden(self.served, self.tool),
             hides=self._hides,
             own=self.own,
+            for_real=self.preview is not None and not self.preview.real,
             listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 

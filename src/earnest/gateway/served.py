@@ -23,6 +23,7 @@ class Grants(msgspec.Struct, frozen=True):
     list_lane: Lane = Lane.OBSERVE
     tier: str = ""
     preview: bool = False
+    undo: bool = False
 
 
 class Launch(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from earnest.core.decide import Decision, Endorsement, Subject, Table
 from earnest.core.dispatch import DispatchSpec, dispatch
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
+from earnest.core.integrity import UNDOABLE
 from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, Value, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
@@ -42,6 +43,9 @@ from earnest.refine.refinement import Refinement, combined
 
 _TABLES_A_TOOL: Final = 256
 _ENDORSED: Final = "a person's word for this source in this conversation (%s)"
+_UNDOABLE: Final = (
+    "strangers' text may steer it; it is run over a copy first, and goes on unasked if all that it changes can be undone"
+)
 _BAD_ARGUMENTS: Final = "wire/arguments"
 Grounds = list[tuple[str, object, object, object]]
 _PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "resultType"))
@@ -145,6 +149,9 @@ class Engine:
         judgement.source_endorsed = vouched.receipt if vouched is not None else ""
         judgement.endorsement = endorsement.receipt if endorsement is not None else ""
         judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)
+        if said is not None and said.exempt == UNDOABLE and decision.verdict is Verdict.ALLOW:
+            judgement.undoable = True
+            judgement.reasons = (*judgement.reasons, Reason("flow/undoable", _UNDOABLE, Verdict.ALLOW))
         if why:
             judgement.reasons = (*judgement.reasons, Reason("refine", why, Verdict.ALLOW))
         return judgement

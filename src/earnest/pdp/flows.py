@@ -23,7 +23,7 @@ from earnest.core import arguments as reading
 from earnest.core.decide import FlowVerdict
 from earnest.core.errors import EarnestError
 from earnest.core.flow import UNTRUSTED, Key
-from earnest.core.integrity import Call, Integrity, judge
+from earnest.core.integrity import UNDOABLE, Call, Integrity, judge
 from earnest.core.intent import Reader, ToolIntent
 from earnest.core.ledger import RESULT_BYTES, Ledger
 from earnest.core.profile import Basis, Profile
@@ -225,6 +225,7 @@ class Flows:
             destructive=profile.destructive.value,
             open_world=profile.open_world.value,
             can_exfiltrate=profile.can_exfiltrate.value,
+            undoable=tool.words.undoable and tool is question.tool and not question.for_real,
         )
         return judge(call, ledger, self.reader, untrusted=bool(labels & UNTRUSTED))
 
@@ -359,7 +360,8 @@ def _worst(found: list[Integrity]) -> Integrity:
     """What holds if each of several conversations may be the one that calls."""
     speaking = [one for one in found if one.verdict is not None]
     if not speaking:
-        return Integrity(None, all(one.endorsed for one in found))
+        exempt = UNDOABLE if any(one.exempt == UNDOABLE for one in found) else ""
+        return Integrity(None, all(one.endorsed for one in found), exempt)
     verdicts = [one.verdict for one in speaking if one.verdict is not None]
     worst = max(verdicts, key=lambda voice: voice.verdict)
     reasons = tuple(dict.fromkeys(reason for voice in verdicts for reason in voice.reasons))

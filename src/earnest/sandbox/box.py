@@ -97,6 +97,8 @@ class Sight(msgspec.Struct, frozen=True):
     holds_writes: bool
     """Whether a write outside what was granted cannot reach the machine."""
     holds_network: bool
+    copies_in_place: bool = False
+    """Whether a `copy` can stand at its own path and be written to."""
 
 
 class File(msgspec.Struct, frozen=True):
