@@ -1,10 +1,12 @@
 """Who holds the other end of a TCP connection: real sockets and real processes, and everything that must not be guessed."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,7 @@ import os, socket, subprocess, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
 if sys.argv[3] == "share":
     child = subprocess.Popen(["sleep", "60"], pass_fds=[s.fileno()])
-print(os.getpid(), flush=True)
+print(os.getpid(), child.pid if sys.argv[3] == "share" else 0, flush=True)
 sys.stdin.read()
 if sys.argv[3] == "share":
     child.kill()
@@ -32,6 +34,7 @@ class Rig:
         self.listener.listen()
         self.started: list[subprocess.Popen[bytes]] = []
         self.taken: list[socket.socket] = []
+        self.child = 0
 
     def connect(self, *before: str, to: str = "", mode: str = "") -> tuple[int, socket.socket]:
         """A process that connects; its number and our end."""
@@ -42,7 +45,8 @@ class Rig:
         taken, _ = self.listener.accept()
         self.taken.append(taken)
         assert one.stdout is not None
-        return int(one.stdout.readline()), taken
+        pid, self.child = map(int, one.stdout.readline().split())
+        return pid, taken
 
     def look(self, taken: socket.socket) -> int:
         found = host_of(taken.getpeername(), taken.getsockname())
@@ -122,6 +126,20 @@ def test_a_shell_that_was_given_a_command_is_no_host(rig):
 def test_two_holders_of_one_connection_are_nobody(rig):
     _, taken = rig.connect(mode="share")
     assert rig.look(taken) == 0
+
+
+def test_a_child_that_has_yet_to_run_its_program_is_waited_for(rig, monkeypatch):
+    pid, taken = rig.connect(mode="share")
+    paused = []
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        os.kill(rig.child, signal.SIGKILL)
+        while Path(f"/proc/{rig.child}/stat").read_text().split()[2] != "Z":
+            os.sched_yield()
+
+    monkeypatch.setattr(tcp_peers.time, "sleep", pause)
+    assert rig.look(taken) == pid and paused == [tcp_peers.PAUSES_S[0]]
 
 
 def test_a_connection_whose_other_end_is_gone_is_nobodys(rig):

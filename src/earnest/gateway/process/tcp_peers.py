@@ -29,6 +29,10 @@ TABLE_BYTES = 8 * 1024 * 1024
 DESCRIPTORS = 100_000
 TIME_S = 0.5
 
+PAUSES_S = (0.01, 0.04, 0.16)
+"""A connection with several holders is looked at again after these: a process that starts another one shares all it holds with
+it until that one runs its program."""
+
 _ESTABLISHED = "01"
 _SOCK_DIAG = 4
 _BY_FAMILY = 20
@@ -53,6 +57,12 @@ def hosts_of(clients: Sequence[object], listener: object) -> list[tuple[Process,
     ends = [_address(client) for client in clients]
     inodes = _inodes({end for end in ends if end is not None}, at)
     holders = _holders(set(inodes.values()))
+    for pause in PAUSES_S:
+        several = {inode for inode, (pid, _) in holders.items() if not pid}
+        if not several:
+            break
+        time.sleep(pause)
+        holders |= _holders(several)
     chains = {pid: ancestry(pid) for pid in {pid for pid, _ in holders.values()} if pid}
     hosts = {pid: _from_host(chain) for pid, chain in chains.items()}
     found: list[tuple[Process, ...]] = []
