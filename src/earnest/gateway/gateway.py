@@ -476,9 +476,16 @@ class Gateway:
                     relay.unavailable(error)
             return
         if self.layer is not None:
-            queue += self.layer.depart()
+            try:
+                queue += self.layer.depart()
+            except Exception as error:
+                self.loop.call_exception_handler({"message": "calls along tracks could not be sent", "exception": error})
         for relay in queue:
-            relay.send()
+            try:
+                relay.send()
+            except Exception as error:  # a mistake with one call keeps none of the others
+                self.loop.call_exception_handler({"message": "a call could not be sent", "exception": error})
+                relay.lost(EarnestError("E1506", "earnest made a mistake"), sent=True)
 
     def asked(self, approval: Approval) -> None:
         """A call waits for a person."""
