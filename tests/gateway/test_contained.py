@@ -7,15 +7,19 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
 from earnest.gateway import lanes as of_lanes
+from earnest.gateway.contained import ContainedLink
+from earnest.gateway.served import Grants, Launch
 from earnest.sandbox import tiers
+from earnest.upstream.opening import ClientHello
 from gateway.live import Json, Live, Start, text_of
 from servers.client import HttpClient
 
@@ -69,6 +73,12 @@ async def do(client: HttpClient, tool: str, what: str, **more: Any) -> tuple[boo
     """Whether it was done, and what came of it."""
     answer = await client.call(tool, {"do": what, **more})
     return not answer["result"].get("isError"), text_of(answer)
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 (what it waits for tells nobody)
+            await asyncio.sleep(0.01)
 
 
 async def profiles(client: HttpClient) -> dict[str, Json]:
@@ -157,6 +167,38 @@ async def test_what_two_did_at_once_is_laid_at_nobodys_door(gateway: Start, data
     await do(client, "look", "list", path=str(data))
     assert violated(live, "look") == {}
     assert any("in no single call" in line for line in live.lines)
+
+
+async def test_what_a_server_does_when_nobody_waits_for_it_is_laid_at_no_later_call(gateway: Start, data: Path) -> None:
+    live = await gateway({"s": server("", read=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await profiles(client)
+    await do(client, "look", "later", path=str(data / "x"), seconds=0.05)
+    link = live.app.gateway.links.all()[0][1]
+    await until(lambda: any(event.subject == str(data / "x") for event in link.box.events()))
+    await do(client, "look", "list", path=str(data))
+    await do(client, "look", "write", path=str(data / "y"))
+    assert violated(live, "look") == {} and sum("in no single call" in line for line in live.lines) == 2
+
+
+async def test_after_a_call_that_was_given_up_nobody_is_accused(gateway: Start, data: Path) -> None:
+    live = await gateway({"s": server("", read=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await profiles(client)
+    id = await client.begin("tools/call", {"name": "look", "arguments": {"do": "sleep", "seconds": 0.2}})
+    await until(lambda: live.app.gateway.under_way)
+    await client.cancel(id)
+    await do(client, "look", "write", path=str(data / "x"))
+    assert violated(live, "look") == {} and any("in no single call" in line for line in live.lines)
+
+
+async def test_a_server_that_ends_for_want_of_a_folder_is_told_with_the_line_that_grants_it(data: Path, tier: str) -> None:
+    launch = Launch(argv=(*SERVER, str(data)), env={"PATH": os.environ["PATH"]}, cwd="/", grants=Grants(tier=tier))
+    link = ContainedLink("s", launch, Lane.OBSERVE, client=ClientHello(prefer_modern=False), log=lambda text: None)
+    with pytest.raises(EarnestError) as caught:
+        await link.open()
+    assert "listdir" in caught.value.said and f'[servers.s.contain] read = ["{data}"]' in caught.value.remedy
+    assert link.pid is None
 
 
 async def test_lanes_share_nothing_but_what_was_granted(gateway: Start, data: Path, tier: str) -> None:

@@ -30,6 +30,7 @@ from earnest.gateway.glance import glance
 from earnest.gateway.lanes import contained, told
 from earnest.gateway.launch import inherited, launch_of, shown
 from earnest.gateway.loss import REMEDY
+from earnest.gateway.ungranted import proposal, ungranted
 from earnest.net.tracks import AVAILABLE
 from earnest.shim import paths
 from earnest.store import read, segments
@@ -249,6 +250,8 @@ def _server(at: Place, settings: Settings, server: ServerSettings, start: bool) 
     found = [Found(area, "ok", f"starts{told(launch)}, {_count(len(seen.tools), 'tool')}: {shown(server)}")]
     remedy = f"Name the lanes that need it: [servers.{server.name}.contain] secrets = {{ net = [...] }}"
     found += [Found(area, "note", f"{name} looks like a secret and goes to no lane", remedy) for name in unnamed]
+    if named := ungranted(launch):
+        found.append(Found(area, "note", f"no lane is shown {', '.join(named)}", proposal(server.name, named)))
     found += [Found(area, "problem", text, "The server's author has to mend it.") for text in seen.problems]
     return len(seen.tools), found
 
