@@ -342,6 +342,23 @@ def test_only_files_and_folders_can_be_made_real(place):
     assert not changes.whole
 
 
+def test_what_a_program_has_open_for_writing_is_left_alone(place):
+    (place.base / "file").write_bytes(b"before")
+    changes, begun = place.change(write("file"))
+    with (place.base / "file").open("rb"):
+        pass
+    with (place.base / "file").open("ab"):
+        again, _ = place.change(write("file"))
+        assert [refused.why for refused in again.refused] == ["a program has it open for writing"]
+        with pytest.raises(Conflict):
+            place.commit(changes, begun)
+    place.commit(changes, begun)
+    with (place.base / "file").open("ab"), pytest.raises(Conflict):
+        place.undos.undo("w.1")
+    place.undos.undo("w.1")
+    assert (place.base / "file").read_bytes() == b"before"
+
+
 def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place):
     def act(copy):
         write("open")(copy)

@@ -266,6 +266,8 @@ class _Making:
                 return None, False, "it has several names (hard links)"
             if status.st_uid != os.geteuid():
                 return None, False, "it belongs to another user"
+            if kind == "file" and beneath.is_written_to(parent, os.path.basename(rest)):
+                return None, False, "a program has it open for writing"
             return Seen(status.st_dev, status.st_ino, status.st_ctime_ns), False, ""
         finally:
             os.close(parent)

@@ -151,6 +151,8 @@ class Work:
         if wanted.kind == "folder":
             known = step.seen is None or (status.st_dev, status.st_ino) == (step.seen.device, step.seen.inode)
             return known and (not step.leaves or self._all_leave(step))
+        if not step.stays and beneath.is_written_to(self.parent(step), os.path.basename(step.path)):
+            return False  # who writes there would write to what is no longer anywhere
         if step.seen is not None:
             return (status.st_dev, status.st_ino, status.st_ctime_ns) == (
                 step.seen.device, step.seen.inode, step.seen.changed_ns,
