@@ -1,10 +1,14 @@
 """`earnest undo`: what can be undone, what an undo would do, and that a person alone does it."""
 
 import json
+import os
+import signal
+import sys
 import time
 
 import pytest
 
+from conftest import SERVERS
 from earnest.sandbox.undo import Undos
 from sandbox import tree
 
@@ -106,3 +110,47 @@ def test_a_later_change_stands_in_the_way_and_is_named(cli, made, at_terminal):
 def test_a_receipt_that_changed_nothing_is_told(cli, made):
     done = cli("undo", "gateway.8")
     assert done.code == 1 and "E1845" in done.err and "earnest undo --list" in done.err
+
+
+def test_a_daemon_killed_between_the_yes_and_its_end_leaves_what_there_was(home, foreground, at_terminal, calling, cli):
+    """`kill -9` in the midst of a commit: rolled back at the next start, on record, and never done a second time."""
+    folder = home.path / "granted"
+    folder.mkdir()
+    (folder / "kept").write_text("kept")
+    tree.settle(folder)
+    before = tree.picture(folder)
+    command = [sys.executable, str(SERVERS / "changes.py")]
+    home.config.write_text(
+        f'preset = "cautious"\n[servers.s]\ncommand = {json.dumps(command)}\n[servers.s.contain]\nwrite = ["{folder}"]\n'
+    )
+    acts = {"acts": [["write", f"{folder}/kept", "other"], ["fill", str(folder), 150]]}
+    run = foreground("run", "--port", "0")
+    calling(run.client(), "s", "do", acts)
+    ask = run.line()["ask"]
+    assert ask["preview"]["real"]
+    term = at_terminal("approvals")
+    term.expect(r"Let it run\?")
+    term.type("o")
+    end = time.monotonic() + 60
+    while not (staged := [name for name in os.listdir(folder) if name.startswith(".earnest-")]):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    [daemon] = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_daemon(pid, home)]
+    os.kill(daemon, signal.SIGKILL)
+    assert staged and tree.picture(folder) != before
+    run.process.wait(60)
+    again = foreground("run", "--port", "0")
+    assert tree.picture(folder) == before
+    assert json.loads(cli("undo", "--list", "--json").out) == []
+    events = [json.loads(line) for line in cli("receipts", "--events", "--json").out.splitlines()]
+    assert [line["event"] for line in events if line.get("event") == "commit-recovered"] == ["commit-recovered"]
+    calling(again.client(), "s", "do", acts)
+    assert again.line()["ask"]["preview"]["digest"] == ask["preview"]["digest"]
+
+
+def is_daemon(pid, home):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as line, open(f"/proc/{pid}/environ", "rb") as env:
+            return b"earnest.daemon" in line.read().split(b"\0") and f"HOME={home.path}".encode() in env.read()
+    except OSError:
+        return False

@@ -1,6 +1,7 @@
 """A change made for real is exactly what the box saw; taken back, everything is as it was; and nothing else ever moves."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -93,26 +94,28 @@ def test_a_commit_that_fails_anywhere_leaves_what_there_was(first, then):
         assert not os.listdir(place.state)
 
 
-class Killed(BaseException):
-    pass
+def killed(count, work):
+    """Whether a process that does `work` is killed at the `count`-th step that moves something, as by SIGKILL."""
+    child = os.fork()
+    if child == 0:
+        left = [count]
 
+        def counted(real):
+            def run(*args, **named):
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                left[0] -= 1
+                return real(*args, **named)
 
-def every_rename(monkeypatch, count):
-    """The process is killed at the `count`-th step that moves something."""
-    left = [count]
+            return run
 
-    def counted(real):
-        def run(*args, **named):
-            if left[0] == 0:
-                raise Killed
-            left[0] -= 1
-            return real(*args, **named)
-
-        return run
-
-    for name in ("move", "exchange", "set_status"):
-        monkeypatch.setattr(commit.beneath, name, counted(getattr(commit.beneath, name)))
-    monkeypatch.setattr(Work, "back", lambda work: None)
+        for name in ("move", "exchange", "set_status"):
+            setattr(commit.beneath, name, counted(getattr(commit.beneath, name)))
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def rich(copy):
@@ -136,43 +139,37 @@ def fill(base):
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_a_commit_that_is_killed_is_rolled_back_at_the_next_start(place, monkeypatch, count):
+def test_a_commit_that_is_killed_is_rolled_back_at_the_next_start(place, count):
     fill(place.base)
     before = place.now()
     changes, begun = place.change(rich)
-    with monkeypatch.context() as patch:
-        every_rename(patch, count)
-        with pytest.raises(Killed):
-            place.commit(changes, begun)
+    assert killed(count, lambda: place.commit(changes, begun))
     assert Undos(str(place.state), lambda: NOW).recover() == ["the change of w.1 was under way and was rolled back"]
     assert place.now() == before
     assert place.undos.listed() == []
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, monkeypatch, count):
+def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, count):
     fill(place.base)
     before = place.now()
     place.commit(*place.change(rich))
     made = place.now()
-    with monkeypatch.context() as patch:
-        every_rename(patch, count)
-        with pytest.raises(Killed):
-            place.undos.undo("w.1")
+    assert killed(count, lambda: place.undos.undo("w.1"))
     assert place.undos.recover() == ["the undo of w.1 was under way and was rolled back"]
     assert place.now() == made
     place.undos.undo("w.1")
     assert place.now() == before
 
 
-def test_killed_after_all_stands_it_stands(place, monkeypatch):
+def test_killed_after_all_stands_it_stands(place):
     fill(place.base)
     changes, begun = place.change(rich)
-    with monkeypatch.context() as patch:
-        patch.setattr(Work, "clear", lambda work: (_ for _ in ()).throw(Killed()))
-        patch.setattr(Work, "back", lambda work: None)
-        with pytest.raises(Killed):
-            place.commit(changes, begun)
+    child = os.fork()
+    if child == 0:
+        Work.clear = lambda work: os.kill(os.getpid(), signal.SIGKILL)
+        place.commit(changes, begun)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert place.undos.recover() == []
     assert not [name for name in os.listdir(place.base) if name.startswith(STAGING)]
     assert (place.base / "changed").read_bytes() == b"after"

@@ -30,6 +30,11 @@ def count(path):
     write(path, str(HELD[path]))
 
 
+def fill(folder, count):
+    for number in range(count):
+        write(f"{folder}/{number}", "x")
+
+
 def connect(host, port):
     try:
         socket.create_connection((host, port), 2).close()
@@ -38,7 +43,7 @@ def connect(host, port):
 
 
 ACTS = {
-    "write": write, "tick": tick, "count": count, "connect": connect, "mkdir": os.mkdir, "remove": os.unlink,
+    "write": write, "tick": tick, "count": count, "fill": fill, "connect": connect, "mkdir": os.mkdir, "remove": os.unlink,
     "rmtree": shutil.rmtree, "move": os.rename, "chmod": os.chmod, "link": lambda path, to: os.symlink(to, path),
     "sleep": time.sleep,
     "fail": lambda text: (_ for _ in ()).throw(ValueError(text)),
