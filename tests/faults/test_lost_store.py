@@ -48,7 +48,6 @@ LOSSES = {
 }
 
 
-
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 async def test_what_is_lost_counts_as_the_worst_until_a_person_understands(rig: Rig, loss: Any):
     rig.asking = "hold_s = 0.3"
