@@ -9,6 +9,8 @@ half of all tools change is the server's bookkeeping.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,7 +26,10 @@ from earnest.core.errors import EarnestError
 MOST_CALLS: Final = 12
 _ENOUGH_ANSWERS: Final = 4
 _ENOUGH_EFFECTS: Final = 4
-_MOST_SECONDS: Final = 90.0
+_MOST_SECONDS: Final = 60.0
+"""Seconds of answering time after which a tool is tried no more."""
+_MOST_WAITS: Final = 2
+"""Calls that nobody answered in time after which a tool is tried no more."""
 _RESTARTS: Final = 6
 _SLOW_S: Final = 1.5
 NOBODY: Final = "no_such_tool_of_this_server"
@@ -49,10 +54,17 @@ class Scout:
     """Runs the scouting session of one server."""
 
     def __init__(
-        self, bench: Bench, tools: Sequence[ToolUnder], planner: Planner, noise: Noise, told: Callable[[str], None]
+        self,
+        bench: Bench,
+        tools: Sequence[ToolUnder],
+        planner: Planner,
+        noise: Noise,
+        told: Callable[[str], None],
+        until: float = math.inf,
     ) -> None:
+        """`until`: the moment (monotonic clock) after which no further tool is tried."""
         self._bench, self._tools, self._planner, self._told = bench, tools, planner, told
-        self._noise = noise
+        self._noise, self._until = noise, until
         self._harvest = Harvest(planner.given)
         self._calls: list[Call] = []
         self._failing: list[Effect] = []
@@ -147,7 +159,8 @@ class Scout:
         answered = effective = 0
         known = -1
         queue: Iterator[dict[str, Any]] = iter(())
-        while most > 0 and self._spent.get(tool.name, 0.0) <= _MOST_SECONDS:
+        waited = 0
+        while most > 0 and waited < _MOST_WAITS and self._spent.get(tool.name, 0.0) <= _MOST_SECONDS and self._in_time():
             if self._planner.complaints.count != known:  # what was said of the last call makes better guesses of the next
                 known = self._planner.complaints.count
                 queue = self._planner.each(tool, self._harvest, MOST_CALLS + len(tried))
@@ -158,11 +171,15 @@ class Scout:
             tried.append(arguments)
             call = await self._call(Step(tool.name, arguments))
             answered += call.answer.outcome == "done"
+            waited += call.answer.outcome == "timeout"
             effective += bool(call.hard)
             if tool.claims.read_only is True and answered >= _ENOUGH_ANSWERS:
                 return
             if effective >= _ENOUGH_EFFECTS or (answered >= 8 and not effective):
                 return
+
+    def _in_time(self) -> bool:
+        return time.monotonic() < self._until
 
     async def _make_anew(self, ordered: Sequence[ToolUnder]) -> None:
         """Make once more what tools made that deleters have taken away since, so that those which got nowhere find
@@ -180,7 +197,7 @@ class Scout:
         if tool.claims.read_only is True or not worked or worked[0].answer.seconds > _SLOW_S:
             return  # readers are provoked in the soak
         for arguments in self._planner.provocations(tool, worked[0].step.arguments, 8):
-            if not await self._ready(tool):
+            if not self._in_time() or not await self._ready(tool):
                 return
             await self._call(Step(tool.name, arguments), provoked=True)
 
