@@ -24,6 +24,11 @@ attempt("make", lambda: open(given + "/new", "w"))
 attempt("remove", lambda: os.unlink(given + "/file"))
 attempt("system", lambda: open("/usr/share/earnest-test", "w"))
 attempt("nowhere", lambda: open("/usr/no-such-folder/file", "w"))
+attempt("made before", lambda: os.makedirs(given + "/folder", exist_ok=True))
+attempt("folder", lambda: os.mkdir(given + "/folder"))
+attempt("none to remove", lambda: os.unlink(given + "/no-such"))
+attempt("none to open", lambda: open(given + "/no-such", "r+"))
+attempt("none to move", lambda: os.rename(given + "/no-such", given + "/other"))
 attempt("home", lambda: open(os.environ["HOME"] + "/mine", "w"))
 attempt("temporary", lambda: open((os.environ.get("TMPDIR") or "/tmp") + "/mine", "w"))
 attempt("null", lambda: open("/dev/null", "w"))
@@ -44,6 +49,7 @@ def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
     with sqlite3.connect(given / "base.db") as base:
         base.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (7)")
     (given / "locked").write_text("")
+    (given / "folder").mkdir()
     folders = (Folder(str(given), str(given), "read"), Folder(str(kept), str(kept), "write"))
     with open(given / "locked", "w") as writer:
         fcntl.lockf(writer, fcntl.LOCK_EX)
@@ -51,7 +57,7 @@ def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
     assert done.status == 0, done.err
     said = dict(line.rsplit(" ", 1) for line in done.out.splitlines() if " " in line)
     assert [name for name, what in said.items() if what == "done"] == [
-        "read", "home", "temporary", "null", "granted", "link", "unlocked", "database"
+        "read", "made before", "home", "temporary", "null", "granted", "link", "unlocked", "database"
     ]  # fmt: skip
     assert "[(7,)]" in done.out
     told = {(event.subject, event.method) for event in done.did("refused")}
@@ -60,8 +66,9 @@ def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
         ("/usr/share/earnest-test", "change"),
     }  # fmt: skip
     assert {how for path, how in told if path == f"{given}/base.db"} == {"open"}, "opened both ways by habit, and only read"
-    assert not any("no-such-folder" in path or path.startswith((mine.home, "/dev")) for path, _ in told)
-    assert sorted(os.listdir(given)) == ["base.db", "file", "locked"] and (given / "file").read_text() == "text"
+    assert not any("no-such" in path or path in (f"{given}/folder", f"{given}/other") for path, _ in told)
+    assert not any(path.startswith((mine.home, "/dev")) for path, _ in told)
+    assert sorted(os.listdir(given)) == ["base.db", "file", "folder", "locked"] and (given / "file").read_text() == "text"
     assert not os.path.exists("/usr/share/earnest-test")
 
 

@@ -21,6 +21,8 @@ PATHS: Final[dict[str, tuple[int, int]]] = {
     "renameat2": (3, 2), "mkdir": (0, -1), "mkdirat": (1, 0), "rmdir": (0, -1), "unlink": (0, -1), "unlinkat": (1, 0),
     "link": (1, -1), "linkat": (3, 2), "symlink": (1, -1), "symlinkat": (2, 1), "mknod": (0, -1), "mknodat": (1, 0),
 }  # fmt: skip
+_MOVED: Final = {"rename": (0, -1), "renameat": (1, 0), "renameat2": (1, 0)}
+"""As in `PATHS`, what is moved."""
 _MADE_WITH: Final = {"open": (1, 2), "openat": (2, 3), "creat": (-1, 1), "mknod": (-1, 1), "mknodat": (-1, 2)}
 """Which argument has flags of opening (-1: it always makes a file), and which the mode that a file is made with."""
 
@@ -46,10 +48,26 @@ def sets_id(call: Call) -> bool:
     return mode >= 0 and bool(makes) and bool(call.args[mode] & rules.SET_ID)
 
 
-def refused(report: Report, path: str, call: Call) -> None:
-    """Tell of a change that fails, and whether it would have been one (`box.Event.method`); not where there is no such folder,
-    so that it would fail anywhere."""
+def comes_to_nothing(call: Call, path: str) -> bool:
+    """Whether a call fails whoever makes it: what is to be made is there, what is to be changed is not, or no such folder is.
+    Programs make folders that may be there, and remove files that may not, by habit."""
     if not os.path.isdir(os.path.dirname(path)):
+        return True
+    there = os.path.lexists(path)
+    if call.name in ("open", "openat"):
+        flags = call.args[_MADE_WITH[call.name][0]]
+        return bool(flags & os.O_EXCL) if there else not flags & os.O_CREAT
+    if call.name.startswith("rename"):
+        place, folder = _MOVED[call.name]
+        return not os.path.lexists(call.path(call.args[place], signed(call.args[folder]) if folder >= 0 else _AT_CWD))
+    if call.name in ("unlink", "unlinkat", "rmdir", "truncate"):
+        return not there
+    return there and call.name != "creat"
+
+
+def refused(report: Report, path: str, call: Call) -> None:
+    """Tell of a change that fails, and whether it would have been one (`box.Event.method`); not of what comes to nothing."""
+    if comes_to_nothing(call, path):
         return
     flags, _ = _MADE_WITH.get(call.name, (-1, -1))
     opens = call.name in ("open", "openat") and not call.args[flags] & _SURELY and os.path.lexists(path)
@@ -67,7 +85,9 @@ def held(report: Report, is_writable: Callable[[str], bool]) -> dict[str, Handle
             return errno.EPERM
         if is_writable(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))):
             return None
+        if comes_to_nothing(call, path):
+            return None  # as the kernel will say, with its own reason
         refused(report, path, call)
-        return errno.EROFS if os.path.isdir(os.path.dirname(path)) else errno.ENOENT
+        return errno.EROFS
 
     return dict.fromkeys(PATHS, change)
