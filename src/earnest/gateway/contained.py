@@ -76,10 +76,18 @@ class ContainedLink(StdioLink):
             hello = await super().open()
         except EarnestError as error:
             named = await asyncio.to_thread(ungranted, self._launch)
-            raise _with_words(error, self._refused(), proposal(self._server, named)) from None
+            raise _with_words(error, self._refused(), proposal(self._server, named), self._another()) from None
         self._between()
         self._opened = True
         return hello
+
+    def _another(self) -> str:
+        grants = self._launch.grants
+        if grants is None or self.lane is not grants.list_lane or self.lane is Lane.ACT:
+            return ""
+        return (
+            f'Where it has to write, or needs a secret, to start: [servers.{self._server}.contain] list_lane = "act", or "net".'
+        )
 
     def _boxed(self) -> Box:
         tier, plan = boxed(self._launch, self.lane)
@@ -223,7 +231,7 @@ class _Contained(Exchange):
         self._heard.given_up()
 
 
-def _with_words(error: EarnestError, stopped: Sequence[Event], proposed: str) -> EarnestError:
+def _with_words(error: EarnestError, stopped: Sequence[Event], proposed: str, another: str) -> EarnestError:
     """An error of the start with what the box stopped before it, or what its command names and is not granted: most likely that
     is why."""
     told = list(dict.fromkeys(f"{event.subject}{f':{event.port}' if event.port else ''}" for event in stopped))
@@ -231,6 +239,8 @@ def _with_words(error: EarnestError, stopped: Sequence[Event], proposed: str) ->
     if told:
         shown = ", ".join(told[:_SAID]) + (" …" if len(told) > _SAID else "")
         remedies.append(f"Its box stopped it from {shown}.")
+    if another and not proposed:
+        remedies.append(another)
     if not remedies:
         return error
     remedies.append("docs/containment.md shows how to grant folders, hosts and secrets.")
