@@ -112,17 +112,49 @@ def test_a_receipt_that_changed_nothing_is_told(cli, made):
     assert done.code == 1 and "E1845" in done.err and "earnest undo --list" in done.err
 
 
-def test_a_daemon_killed_between_the_yes_and_its_end_leaves_what_there_was(home, foreground, at_terminal, calling, cli):
-    """`kill -9` in the midst of a commit: rolled back at the next start, on record, and never done a second time."""
+@pytest.fixture
+def granted(home):
+    """A folder that a contained server may write to; its tree as it was."""
     folder = home.path / "granted"
     folder.mkdir()
-    (folder / "kept").write_text("kept")
+    (folder / "kept").write_text("kept\n")
     tree.settle(folder)
-    before = tree.picture(folder)
     command = [sys.executable, str(SERVERS / "changes.py")]
     home.config.write_text(
         f'preset = "cautious"\n[servers.s]\ncommand = {json.dumps(command)}\n[servers.s.contain]\nwrite = ["{folder}"]\n'
     )
+    return folder, tree.picture(folder)
+
+
+def test_from_the_ask_to_the_undo(granted, foreground, at_terminal, calling, cli):
+    folder, before = granted
+    run = foreground("run", "--port", "0")
+    call = calling(run.client(), "s", "do", {"acts": [["write", f"{folder}/kept", "x\n" * 100]]})
+    run.line()
+    told = json.loads(cli("approvals", "list", "--json").out)[0]["preview"]
+    assert told["real"] and told["changes"][0]["path"] == f"{folder}/kept"
+    term = at_terminal("approvals")
+    assert "      +x" in term.expect(r"Let it run\?")
+    term.type("f")
+    assert term.expect(r"Let it run\?").count("+x") == 100
+    term.type("o")
+    assert not call.result(60).is_error and (folder / "kept").read_text() == "x\n" * 100
+    [done] = json.loads(cli("undo", "--list", "--json").out)
+    assert f"undo: `earnest undo {done['id']}` until " in cli("receipts", "show", done["id"]).out
+    term = at_terminal("undo", done["id"])
+    term.expect(r"Put it back\?")
+    term.type("y")
+    assert term.end() == 0 and tree.picture(folder) == before
+    assert "undo: was done" in cli("receipts", "show", done["id"]).out
+    explained = cli("explain", "s/do", "--json")
+    assert json.loads(explained.out)["previewed"]
+
+
+def test_a_daemon_killed_between_the_yes_and_its_end_leaves_what_there_was(
+    home, granted, foreground, at_terminal, calling, cli
+):
+    """`kill -9` in the midst of a commit: rolled back at the next start, on record, and never done a second time."""
+    folder, before = granted
     acts = {"acts": [["write", f"{folder}/kept", "other"], ["fill", str(folder), 150]]}
     run = foreground("run", "--port", "0")
     calling(run.client(), "s", "do", acts)

@@ -121,6 +121,8 @@ def _draw_grounds(out: Terminal, said: dict[str, Any]) -> None:
         out.prose(f"  {one['reason']}", "dim", under="  ")
     if said["contained"]:
         out.line(f"It is {said['contained']}; this call goes to the {said['lane'] or 'list'} lane.")
+    if said["previewed"]:
+        out.line("If it is asked about, it is run over a copy first: the ask shows what it changes, which can be undone.")
     out.line(f"The server claims: {claims(said['claims'])}")
     for hint in said["malformed"]:
         out.line(f"  {hint} is neither true nor false and counts as absent", "warn")

@@ -48,7 +48,7 @@ def undo(
     if dry_run:
         conflicts = _conflicts(undos, receipt)
         if as_json:
-            line = {**_line(done), "undo": shown_as_json(opposite), "conflicts": conflicts}
+            line = {**described(done), "undo": shown_as_json(opposite), "conflicts": conflicts}
             print(json.dumps(line, ensure_ascii=False))
         else:
             _draw(output(), done, told(opposite))
@@ -82,7 +82,7 @@ def _conflicts(undos: Undos, receipt: str) -> list[str]:
 def _list(undos: Undos, as_json: bool) -> int:
     found = undos.listed()
     if as_json:
-        print(json.dumps([_line(done) for done in found], ensure_ascii=False))
+        print(json.dumps([described(done) for done in found], ensure_ascii=False))
         return 0
     terminal = output()
     if not found:
@@ -99,7 +99,8 @@ def _list(undos: Undos, as_json: bool) -> int:
     return 0
 
 
-def _line(done: Done) -> dict[str, Any]:
+def described(done: Done) -> dict[str, Any]:
+    """A commit that is kept, for programs."""
     meta = done.meta
     return {
         "id": meta.id,

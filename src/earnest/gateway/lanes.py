@@ -241,11 +241,17 @@ def told(launch: Launch) -> str:
     return f" contained in lanes (tier {letter(tier)})" if tier is not None else " contained in lanes"
 
 
+def previewed(grants: Grants | None, lane: Lane | None) -> bool:
+    """Whether a call in a lane that has to be asked about is run over a copy first: its server's state is on disk, by its
+    operator's word, and it may write somewhere."""
+    return grants is not None and lane is Lane.ACT and grants.preview and bool(grants.write) and not grants.one_lane
+
+
 def undoable(grants: Grants, lane: Lane | None) -> bool:
     """Whether a call in a lane can be run over a copy first, and what is made real of it undone: it reaches no host, and the
     tier, as far as it is known, has copies at their own paths."""
     tier = _found.get(grants.tier)
-    if tier is None or lane is not Lane.ACT or grants.one_lane or grants.hosts or not grants.write:
+    if tier is None or grants.hosts or not previewed(grants, lane):
         return False
     return grants.undo and tier.sight.copies_in_place and tier.sight.holds_writes and tier.sight.holds_network
 

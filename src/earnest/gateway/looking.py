@@ -24,7 +24,7 @@ from earnest.core.profile import NAMES, Labels, Profile, Trust
 from earnest.core.scrub import scrubbed
 from earnest.gateway import resolving
 from earnest.gateway.client import Client, Route
-from earnest.gateway.lanes import told
+from earnest.gateway.lanes import previewed, told
 from earnest.gateway.served import Served
 from earnest.gateway.session import Session
 from earnest.pdp.catalog import Server, Tool
@@ -261,6 +261,7 @@ class Looking:
             "server": self._server_line(server),
             "lane": judged.lane.value if judged.lane is not None else "",
             "contained": told(served.launch).strip(),
+            "previewed": previewed(served.launch.grants, judged.lane),
             "tool": tool.name,
             "method": method.name,
             "pin": tool.pin,

@@ -26,6 +26,7 @@ from earnest.core.verdict import Reason, Verdict
 from earnest.core.visible import visible
 from earnest.gateway import spoken
 from earnest.gateway.contained import ContainedLink
+from earnest.gateway.lanes import previewed
 from earnest.pdp.approvals import PENDING_S, lock_of
 from earnest.protocol import asking as forms
 from earnest.protocol import envelope, outcomes
@@ -102,10 +103,9 @@ class Previews:
     def offered(relay: Relay) -> bool:
         """Whether a call can be run over a copy first: it acts, and its operator says that its server's state is on disk."""
         served, judgement = relay.served, relay.judgement
-        if served is None or judgement is None or relay.method.name != "tools/call" or judgement.lane is not Lane.ACT:
+        if served is None or judgement is None or relay.method.name != "tools/call":
             return False
-        grants = served.launch.grants
-        if grants is None or not grants.preview or not grants.write or grants.one_lane:
+        if not previewed(served.launch.grants, judgement.lane):
             return False
         return not relay.upstream_state and not relay.upstream_answers and "task" not in relay.members
 
