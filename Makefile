@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
-INPUTS := pyproject.toml $(wildcard bin/earnest) hatch_build.py $(wildcard src/earnest/net/_*.pyx src/earnest/net/_*.pxi)
+INPUTS := pyproject.toml $(wildcard bin/earnest) hatch_build.py $(wildcard src/earnest/*/_*.pyx src/earnest/*/_*.pxi)
 
 .PHONY: run test lint types pytest servers suite browser conformance clients clean
 

@@ -2,11 +2,13 @@
 
     python bench/decide.py [--calls 10000] [--tick 16]
 
-Prints one line of JSON; times are microseconds of this thread's CPU. `judge`: the verdict alone. `call`: all of it but the
-write. `flush`: one write of a tick's records to the operating system, shared by `tick` calls. `first` and `last` are medians
-of the first and the last tenth of one conversation: a decision must not grow dearer with what the conversation has seen.
-`along`: the verdict along a track (`net/tracks.py`), as most calls of a client over HTTP get it, its request read and its
-decision record made; nothing where earnest was installed without its compiled piece. The path is that of a file that is there.
+Prints one line of JSON; times are microseconds on the clock that costs least to read, medians, so that moments in which the
+thread did not run are left out (the clock of the thread's own time is a system call, a sixth of what is measured here).
+`judge`: the verdict alone. `call`: all of it but the write. `flush`: one write of a tick's records to the operating system,
+shared by `tick` calls. `first` and `last` are medians of the first and the last tenth of one conversation: a decision must not
+grow dearer with what the conversation has seen. `along`: the verdict along a track (`net/tracks.py`), as most calls of a client
+over HTTP get it, its request read and its decision record made; nothing where earnest was installed without its compiled piece.
+The path is that of a file that is there: the kernel is asked about it each time, and `kernel` is what that costs by itself.
 Nothing is checked here; the figure to hold is 6 µs at the median on a machine of our own.
 """
 
@@ -36,6 +38,7 @@ from earnest.pdp.conversations import Conversations  # noqa: E402
 from earnest.pdp.engine import Engine  # noqa: E402
 from earnest.pdp.facts import Question  # noqa: E402
 from earnest.pdp.floor import Floor  # noqa: E402
+from earnest.pdp.leads import led, still_lead  # noqa: E402
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptPins  # noqa: E402
 from earnest.protocol import outcomes  # noqa: E402
 from earnest.store.receipts import ReceiptLog  # noqa: E402
@@ -94,7 +97,7 @@ class Rig:
 
 def measured(rig: Rig, arguments: bytes, calls: int, tick: int) -> dict[str, float]:
     """Medians over a conversation of so many calls."""
-    clock = time.thread_time_ns
+    clock = time.perf_counter_ns
     engine, records = rig.engine, rig.records
     judged: list[int] = []
     whole: list[int] = []
@@ -153,13 +156,25 @@ def along(rig: Rig, arguments: bytes, calls: int) -> float:
     took = []
     port = compiled.Port()
     for _ in range(calls):
-        start = time.thread_time_ns()
+        start = time.perf_counter_ns()
         trip = tracks.begin(known, head + body, port)
-        took.append(time.thread_time_ns() - start)
+        took.append(time.perf_counter_ns() - start)
         assert trip is not None
         trip.leave()
         tracks.recall()
         rig.log.flush()
+    return round(statistics.median(took) / 1000, 2)
+
+
+def asked(path: str, calls: int) -> float:
+    """The median of asking whether a path still leads where it led."""
+    known = led({path: path})
+    took = []
+    for _ in range(calls):
+        start = time.perf_counter_ns()
+        held = still_lead(known)
+        took.append(time.perf_counter_ns() - start)
+        assert held
     return round(statistics.median(took) / 1000, 2)
 
 
@@ -172,12 +187,15 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     found: dict[str, Any] = {"calls": given.calls, "tick": given.tick, "unit": "us"}
     for name, arguments in ARGUMENTS.items():
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as made:
+            folder = os.path.realpath(made)
             rig = Rig(folder)
             arguments = arguments.replace(b"FOLDER", folder.encode())
             found[name] = measured(rig, arguments, given.calls, given.tick)
             if AVAILABLE:
                 found[name]["along"] = along(rig, arguments, given.calls)
+            if name == "path":
+                found[name]["kernel"] = asked(json.loads(arguments)["path"], given.calls)
     print(json.dumps(found))
 
 

@@ -33,6 +33,7 @@ GATES: list[tuple[str, float, str, Callable[[Found], float]]] = [
     ("idle daemon", 60.0, "MB", lambda found: found["memory"]["idle"] / 1e6),
     ("an open conversation", 10.0, "kB", lambda found: found["memory"]["conversation"] / 1e3),
     ("a warm daemon adds to a server's start", 40.0, "ms", lambda found: found["start"]["added"]),
+    ("daemons that 50 shims at once start", 1.0, "", lambda found: float(found["start"]["daemons"])),
     ("a daemon's own start", 500.0, "ms", lambda found: found["start"]["daemon"]),
 ]  # fmt: skip
 """What, at most how much, unit, and how a run tells it."""

@@ -40,7 +40,7 @@ machine, ratios less so. Policy, labels and receipts are on; payloads are not ke
 
 PART_S = 900
 """A part that takes longer has failed."""
-SHOWN = ("judge", "call", "flush", "first", "last", "along")
+SHOWN = ("judge", "call", "flush", "first", "last", "along", "kernel")
 
 WHY = """
 ## What remains, and why
@@ -174,8 +174,9 @@ def _decide(found: dict[str, Any]) -> list[str]:
     lines = ["\n## Deciding\n"]
     lines.append("`judge` is the verdict alone, `call` with labels and both records, `flush` one write for 16 calls.")
     lines.append("`first` and `last` are the first and the last tenth of one conversation, `along` is the verdict along a")
-    lines.append("track, request read and decision recorded. The path is a file's that is there.\n")
-    lines.append("| arguments | judge | call | flush | first | last | along |\n|---|---|---|---|---|---|---|")
+    lines.append("track, request read and decision recorded. The path is a file's that is there; `kernel` is what it costs to")
+    lines.append("ask whether it still leads to the same place (opened, looked at, closed), which is done each time.\n")
+    lines.append("| arguments | judge | call | flush | first | last | along | kernel |\n|---|---|---|---|---|---|---|---|")
     for name in ("plain", "path"):
         one = found["decide"][name]
         times = " | ".join(f"{one[key]:.1f}" if key in one else "" for key in SHOWN)

@@ -22,6 +22,9 @@ sys.path.insert(0, str(ROOT / "src"))
 from earnest.gateway.process import arrivals  # noqa: E402
 from earnest.shim import activate, paths  # noqa: E402
 
+DESCRIPTORS = 6
+"""Its three streams, the journal, and a pipe."""
+
 
 def _bare() -> float:
     start = time.perf_counter()
@@ -32,16 +35,21 @@ def _bare() -> float:
 def _handover(listener: socket.socket, command: list[str], env: dict[str, str]) -> float:
     start = time.perf_counter()
     shim = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    sock, _ = listener.accept()
     fds: list[int] = []
-    data = arrivals.receive(sock, 1 << 18, fds)
-    took = time.perf_counter() - start
-    assert len(data) > 100 and len(fds) == 4
-    arrivals.end(sock, 0, "")
-    sock.close()
-    for fd in fds:
-        os.close(fd)
-    shim.communicate()
+    try:
+        sock, _ = listener.accept()
+        data = arrivals.receive(sock, 1 << 18, fds)
+        took = time.perf_counter() - start
+        if len(data) <= 100 or len(fds) != DESCRIPTORS:
+            raise SystemExit(f"{command[-2:]}: handed over {len(data)} bytes and {len(fds)} descriptors, not {DESCRIPTORS}")
+        arrivals.end(sock, 0, "")
+        sock.close()
+    finally:
+        for fd in fds:  # its end of its output is one of them
+            os.close(fd)
+        if sys.exc_info()[0] is not None:
+            shim.kill()
+        shim.communicate()
     return took
 
 

@@ -3,9 +3,10 @@
     python bench/flow/decide.py [--calls 10000]
 
 One conversation of so many calls; each reads a stranger's mail of a hundred words, and every call with effect is judged by
-the user's words, trusted values and all that was read. Prints one line of JSON: microseconds of this thread's CPU, medians over
-all, over the first and the last tenth, for calls that pass and that ask; what it takes to take in a result; and the memory
-that the conversation's values take at its end. The figure to hold is a median of 200 µs, the last tenth like the first.
+the user's words, trusted values and all that was read. Prints one line of JSON: microseconds of this thread's CPU, medians
+over all, over the first and the last tenth of each, for calls that pass and that ask; what it takes to take in a result; the
+memory that the conversation's values take; and the call from which on, that being used up, what used to pass asks (`full`).
+The figure to hold is a median of 200 µs, the last tenth like the first.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def measured(calls: int) -> dict[str, object]:
     passed: list[int] = []
     asked: list[int] = []
     taken: list[int] = []
+    full: list[int] = []
     clock = time.thread_time_ns
     for number in range(calls):
         mail = {
@@ -67,18 +69,23 @@ def measured(calls: int) -> dict[str, object]:
         guard.observe("read_inbox", [mail])
         taken.append(clock() - start)
         start = clock()
-        guard.decide("send_mail", {"to": ["ann@corp.example"], "subject": "Today", "body": BODY})
-        passed.append(clock() - start)
+        verdict = guard.decide("send_mail", {"to": ["ann@corp.example"], "subject": "Today", "body": BODY}).verdict
+        spent = clock() - start
+        if verdict == "allow":
+            passed.append(spent)
+        else:
+            full.append(number)
+            asked.append(spent)
         start = clock()
         guard.decide("send_mail", {"to": [f"x{number}@evil.example"], "subject": "Today", "body": BODY})
         asked.append(clock() - start)
-    part = max(1, calls // 10)
 
     def us(values: list[int]) -> dict[str, float]:
+        part = max(1, len(values) // 10)
         parts = {"all": values, "first": values[:part], "last": values[-part:]}
         return {name: round(statistics.median(some) / 1000, 1) for name, some in parts.items()}
 
-    return {"pass": us(passed), "ask": us(asked), "take_in": us(taken)}
+    return {"pass": us(passed), "ask": us(asked), "take_in": us(taken), "full": full[0] if full else None}
 
 
 def memory(calls: int) -> float:
@@ -100,9 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=10_000)
     given = parser.parse_args()
-    print(
-        json.dumps({"calls": given.calls, "unit": "us", **measured(given.calls), "memory_mib": memory(min(given.calls, 3000))})
-    )
+    print(json.dumps({"calls": given.calls, "unit": "us", **measured(given.calls), "memory_mib": memory(given.calls)}))
 
 
 if __name__ == "__main__":

@@ -248,6 +248,7 @@ def test_values_a_source_compares_with_are_found_in_both_languages() -> None:
 def test_what_a_complaint_offers_is_tried_next() -> None:
     planner = Planner(FIXTURE, Literals(), {})
     under = tool("read_range", path=TEXT, sheet=TEXT)
-    planner.complained("read_range", "Sheet 'x' not found. Available sheets: 'Tab 9'.")
-    planner.complained("read_range", "Path '/x' must point to an Excel file (.xlsx, .xlsm).")
+    tried = {"path": "/x", "sheet": "x"}
+    planner.complaints.add("read_range", tried, "Sheet 'x' not found. Available sheets: 'Tab 9'.")
+    planner.complaints.add("read_range", tried, "Path '/x' must point to an Excel file (.xlsx, .xlsm).")
     assert planner.candidates(under, Harvest())[0] == {"path": "/home/ada/workspace/book.xlsx", "sheet": "Tab 9"}

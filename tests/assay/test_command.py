@@ -89,6 +89,37 @@ def test_a_server_that_names_the_settings_it_lacks_is_given_dummies(assay: Assay
     assert verdicts(report)["look"]["read_only"] == "SUPPORTED"
 
 
+SLOW = """
+import sys, threading
+sys.path.insert(0, {kit!r})
+from liar_kit import serve, tool
+
+@tool(readOnly=True, openWorld=False)
+def look():
+    return "looked"
+
+@tool(args={{"text": {{"type": "string"}}, "more": {{"type": "string"}}}}, need=("text",), readOnly=False)
+def wait_for(text, more=""):
+    threading.Event().wait()
+
+serve()
+"""
+
+
+def test_time_is_bounded_and_what_was_not_done_is_said(assay: Assay, tmp_path: Path) -> None:
+    program = tmp_path / "slow.py"
+    kit = Path(LIAR[-1]).parent
+    program.write_text(SLOW.format(kit=str(kit)))
+    command = ("--folder", str(kit), "--", sys.executable, "-S", str(program))
+    report = assay("--patience", "0.1", "--timeout", "0.5", *command)
+    calls = {tool["name"]: tool["calls"] for tool in report["tools"]}
+    assert calls["look"] > 12 and calls["wait_for"] <= 8  # two that nobody answered are enough, each time it is tried
+    assert verdicts(report)["wait_for"]["read_only"] == "NOT-EXERCISED"
+    report = assay("--patience", "0.1", "--time-limit", "0.01", *command)
+    assert "unfinished" in {finding["kind"] for finding in report["server_findings"]}
+    assert not {"SUPPORTED", "OVER-DECLARED"} & {word for hints in verdicts(report).values() for word in hints.values()}
+
+
 def test_own_arguments_go_first_and_init_writes_a_file_that_is_good(earnest: Run, assay: Assay, tmp_path: Path) -> None:
     done = earnest("assay", "init", "--", *LIAR, cwd=tmp_path)
     assert done.code == 0 and "assay.toml written" in done.out, done.err

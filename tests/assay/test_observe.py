@@ -261,7 +261,7 @@ def workbook(*changes: tuple[str, str]) -> bytes:
 
 
 SHEET = '<sheet name="Sheet1" sheetId="1" r:id="rId1"/>'
-CELL = '<c r="C2"><v>10</v></c>'
+CELL = '<c r="C2"><v>20</v></c>'
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ CELL = '<c r="C2"><v>10</v></c>'
         ([], False, False),
         ([("</sheetData>", "</sheetData ><!-- anew -->")], False, False),
         ([(CELL, "")], True, True),
-        ([(CELL, '<c r="C2"><v>11</v></c>')], True, True),
+        ([(CELL, '<c r="C2"><v>21</v></c>')], True, True),
         ([(SHEET, SHEET.replace("Sheet1", "Other"))], True, False),
         ([(SHEET, SHEET + SHEET.replace("Sheet1", "Second"))], True, False),
         ([(SHEET, "")], True, True),

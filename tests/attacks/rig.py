@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from earnest.core.errors import EarnestError
 from earnest.core.receipt import Checkpoint
 from earnest.gateway.app import SIGNING_KEYS
-from earnest.gateway.process.control import connect_control
 from earnest.gateway.process.peers import process
 from earnest.store.read import Receipt, receipts, verify_all
 from earnest.store.sqlite import open_store
+from person import Person
 from servers.client import HttpClient, StdioClient
 from servers.record import Record
 
@@ -59,7 +58,7 @@ class Rig:
         self.clients: list[StdioClient] = []
         self._https: list[HttpClient] = []
         self._toml: list[str] = []
-        self._person = str(home.path / "person")
+        self.person = Person(home, self.env)
         self.asking = "hold_s = 1"
         """What `[asking]` holds: a call that nobody approves is told so soon."""
 
@@ -109,36 +108,13 @@ class Rig:
 
     async def http(self, path: str, era: str = "legacy", token: str | None = None, **more: Any) -> HttpClient:
         """A client over HTTP, opened."""
-        address, own = await self.listening()
+        address, own = await self.person.listening()
         client = HttpClient(address + path, own if token is None else token)
         self._https.append(client)
         await client.open(era, **more)
         return client
 
-    async def listening(self) -> tuple[str, str]:
-        """Address of the listener, opened if need be, and the token of `local`."""
-        answer = await self.person("listen", port=0)
-        return answer["address"], Path(answer["token_file"]).read_text().strip()
-
     # people
-
-    async def person(self, op: str, **members: Any) -> Any:
-        """What the daemon answers a person at a terminal of their own. Raises `EarnestError` as it does."""
-        if not os.path.exists(self._person):
-            command = [sys.executable, str(Path(__file__).with_name("person.py")), self._person]
-            child = await asyncio.create_subprocess_exec(*command, env=self.env, stdout=asyncio.subprocess.PIPE)
-            assert child.stdout is not None
-            assert await child.stdout.readline() == b"ready\n"
-            await child.wait()
-        reader, writer = await asyncio.open_unix_connection(self._person, limit=1 << 26)
-        try:
-            writer.write(json.dumps({"op": op, **members}).encode() + b"\n")
-            answer = json.loads(await reader.readline())
-        finally:
-            writer.close()
-        if "error" in answer:
-            raise EarnestError(answer["error"]["code"], answer["error"]["message"])
-        return answer["ok"]
 
     async def asked(self, count: int = 1, timeout: float = 60.0) -> list[Json]:
         """What waits for a person, once it is as much as `count`."""
@@ -154,22 +130,11 @@ class Rig:
         await self.person("approve", id=ask["id"], answer=answer)
         return ask
 
-    async def from_inside(self, op: str, **members: Any) -> Any:
-        """The same operation, sent by a descendant of the clients' host."""
-
-        def work() -> Any:
-            control = connect_control(self.env, start=False)
-            assert control is not None, "no daemon runs"
-            with control:
-                return control.call(op, **members)
-
-        return await asyncio.to_thread(work)
-
     # the daemon
 
     async def daemon(self) -> int:
         """Its process id."""
-        return int((await self.from_inside("ping"))["pid"])
+        return int((await self.person.as_model("ping"))["pid"])
 
     async def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Signal the daemon and wait for its end; returns its former id."""

@@ -118,7 +118,7 @@ async def test_it_cannot_answer_for_a_person_by_whatever_name(rig: Rig, era: str
 
 async def test_over_http_it_is_the_same(rig: Rig):
     configured(rig)
-    address, token = await rig.listening()
+    address, token = await rig.person.listening()
     parent = await rig.http("/s/notes/mcp")
     assert not refused(await parent.call("read"))
     # A program over pipes, below a client over HTTP.
@@ -176,5 +176,3 @@ async def test_a_client_that_was_there_before_what_started_it_is_one_with_its_la
     finally:
         process.kill()
         await process.wait()
-
-

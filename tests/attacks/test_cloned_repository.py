@@ -94,7 +94,7 @@ async def test_a_model_cannot_approve_it(rig: Rig, clone: Path):
     rig.server("notes", SCRIPT)
     await rig.stdio("notes", cwd=clone)
     with pytest.raises(EarnestError) as caught:
-        await rig.from_inside("approve-config", path=str(clone / "earnest.toml"), sha256="0" * 64)
+        await rig.person.as_model("approve-config", path=str(clone / "earnest.toml"), sha256="0" * 64)
     assert caught.value.code == "E1604"
 
 
@@ -102,7 +102,7 @@ async def test_an_approval_is_of_one_content_and_ends_with_a_change(rig: Rig, cl
     rig.server("notes", SCRIPT)
     command, record = rig.script("extra", {"tools": [tool("peek", **READ)]})
     file = clone / "earnest.toml"
-    file.write_text(f"[servers.extra]\ncommand = {json.dumps(command)}\ntrust = \"trusted\"\n")
+    file.write_text(f'[servers.extra]\ncommand = {json.dumps(command)}\ntrust = "trusted"\n')
     await rig.person("approve-config", path=str(file), sha256=hashlib.sha256(file.read_bytes()).hexdigest())
     client = await rig.stdio("extra", cwd=clone)
     assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'

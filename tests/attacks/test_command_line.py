@@ -59,7 +59,7 @@ def at_a_terminal_of_its_own(command: list[str], env: dict[str, str]) -> tuple[i
 
 
 async def trust_of(rig: Rig) -> str:
-    return str((await rig.from_inside("status"))["servers"][0]["trust"])
+    return str((await rig.person.as_model("status"))["servers"][0]["trust"])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_no_operation_that_raises_anything_is_open_below_a_client(rig: Rig
     await rig.stdio("notes")
     for op, members in RAISING:
         with pytest.raises(EarnestError) as caught:
-            await rig.from_inside(op, **members)
+            await rig.person.as_model(op, **members)
         assert caught.value.code == "E1604", op
     assert await trust_of(rig) == "untrusted"
 

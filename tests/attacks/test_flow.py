@@ -4,9 +4,9 @@ import pytest
 
 from attacks.rig import READ, Rig, refused, tool
 
-PRIVATE = 'reads_private = true\nsees_untrusted = false\ncan_exfiltrate = false\n'
-UNTRUSTED = 'reads_private = false\nsees_untrusted = true\ncan_exfiltrate = false\n'
-OUT = 'reads_private = false\nsees_untrusted = false\ncan_exfiltrate = true\n'
+PRIVATE = "reads_private = true\nsees_untrusted = false\ncan_exfiltrate = false\n"
+UNTRUSTED = "reads_private = false\nsees_untrusted = true\ncan_exfiltrate = false\n"
+OUT = "reads_private = false\nsees_untrusted = false\ncan_exfiltrate = true\n"
 HANDLE = "dev.earnest/conversation"
 
 

@@ -96,7 +96,7 @@ async def test_no_other_request_reaches_them_either(rig: Rig, trusting):
 
 async def test_a_hard_link_to_the_token_is_the_token(rig: Rig, trusting, tmp_path: Path):
     client = await rig.stdio("files")
-    await rig.listening()
+    await rig.person.listening()
     project = rig.home.path / "work"
     project.mkdir()
     (project / "notes.txt").hardlink_to(rig.instance / "token")

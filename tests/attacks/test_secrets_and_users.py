@@ -52,7 +52,7 @@ async def test_another_user_of_the_machine_gets_nothing(rig: Rig):
     rig.server("notes", {"tools": [tool("peek", **READ)]}, trust="trusted")
     client = await rig.stdio("notes")
     await client.call("peek")
-    address, _ = await rig.listening()
+    address, _ = await rig.person.listening()
     # Nothing but earnest's own modes stands between: the folders above are open.
     os.chmod(rig.home.path, 0o755)
     words = [sys.executable, "-S", "-c", SNOOP, str(rig.instance), address, str(await rig.daemon())]

@@ -133,7 +133,7 @@ async def test_a_server_cannot_take_the_name_or_the_tools_of_another(rig: Rig):
 
 async def test_a_page_in_a_browser_gets_nothing(rig: Rig):
     record = rig.server("notes", SCRIPT, trust="trusted")
-    address, token = await rig.listening()
+    address, token = await rig.person.listening()
     path = address + "/s/notes/mcp"
     call = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'  # answered to whoever may speak at all
     kind = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

@@ -29,6 +29,7 @@ OPERATIONS: list[tuple[str, dict[str, Any]]] = [
     ("pins-accept", {"server": "books"}),
     ("noise", {"server": "books", "pattern": "/home/[a-z]+"}),
     ("assay-keep", {"server": "books", "support": True, "tools": []}),
+    ("undo", {"id": "gateway.1"}),
     ("approve-config", {"path": "/x/earnest.toml", "sha256": "0" * 64}),
 ]
 

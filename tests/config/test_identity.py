@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earnest.config.identity import Identity, of_command, of_url
+from earnest.config.identity import Identity, installed, of_command, of_url
 from earnest.core.errors import EarnestError
 
 
@@ -43,6 +43,10 @@ class Machine:
         folder = self.home / ".npm" / "_npx" / version
         self.npm(folder / "node_modules", name, version)
         (folder / "package.json").write_text(json.dumps({"_npx": {"packages": [spec]}}))
+
+    def bins(self, root: Path, **programs: str) -> None:
+        manifest = json.loads((root / "package.json").read_text())
+        (root / "package.json").write_text(json.dumps({**manifest, "bin": programs}))
 
     def venv(self, prefix: Path, name: str, version: str, script: str, digest: str = "sha256=abc") -> None:
         info = prefix / "lib" / "python3.11" / "site-packages" / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -235,3 +239,24 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(EarnestError) as caught:
         of_url(url)
     assert caught.value.code == "E1005"
+
+
+def test_what_a_runner_would_fetch_is_found_where_it_lies_here(machine: Machine) -> None:
+    def found(*argv: str) -> tuple[str, ...] | None:
+        return installed(argv, machine.env, str(machine.project))
+
+    assert found("npx", "-y", "@scope/files", "/data") is None and found("node", "x.js") is None and found() is None
+    machine.npx_cache("@scope/files", "@scope/files", "1.0.0")
+    root = machine.home / ".npm" / "_npx" / "1.0.0" / "node_modules" / "@scope" / "files"
+    assert found("npx", "-y", "@scope/files", "/data") is None, "it names no program"
+    machine.bins(root, files="dist/index.js")
+    program = str(root / "dist" / "index.js")
+    assert found("npx", "-y", "@scope/files", "/data", "-v") == (program, "/data", "-v")
+    machine.bins(root, other="dist/other.js", files="dist/index.js", third="../../../../escape")
+    assert found("npx", "-y", "@scope/files") == (program,)
+    assert found("npx", "-p", "@scope/files", "third") == (program,), "what is not there is not taken"
+    assert found("npx", "-y", "@scope/files@2.0.0") is None
+    tools = machine.home / ".local" / "share" / "uv" / "tools" / "mcp-files"
+    assert found("uvx", "mcp-files", "--db", "x") is None
+    machine.venv(tools, "mcp-files", "1.0", "mcp-files")
+    assert found("uvx", "mcp-files", "--db", "x") == (str(tools / "bin" / "mcp-files"), "--db", "x")

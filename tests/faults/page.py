@@ -87,7 +87,9 @@ def _table(found: dict[str, Any], rows: dict[str, str]) -> str:
 
 def figures(found: dict[str, Any]) -> str:
     """What the commands measured."""
-    out = ["\n## Under load\n\nFigures of one run each; the machine and its load at the end stand with them. Ends with 1 where something does not hold.\n"]
+    out = [
+        "\n## Under load\n\nFigures of one run each; the machine and its load at the end stand with them. Ends with 1 where something does not hold.\n"
+    ]
     for name, command, rows in (
         (
             "streams",
@@ -137,18 +139,34 @@ def figures(found: dict[str, Any]) -> str:
                 "ran_unapproved": "calls that ran without theirs",
             },
         ),
-        ("policies", "python bench/policies.py", {"states": "random states and policies", "differences": "differences between rules, table and Cedar"}),
+        (
+            "policies",
+            "python bench/policies.py",
+            {"states": "random states and policies", "differences": "differences between rules, table and Cedar"},
+        ),
     ):
         if name not in found:
             continue
         one = found[name]
-        where = f"{one['date']}, {one['machine']['cpu']}, {one['machine']['cores']} cores, load {one['load']}" if "machine" in one else one.get("date", "")
-        told = {key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value for key, value in one.items()}
-        told = {key: {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value for key, value in told.items()}
+        where = (
+            f"{one['date']}, {one['machine']['cpu']}, {one['machine']['cores']} cores, load {one['load']}"
+            if "machine" in one
+            else one.get("date", "")
+        )
+        told = {
+            key: ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+            for key, value in one.items()
+        }
+        told = {
+            key: {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+            for key, value in told.items()
+        }
         out.append(f"\n`{command}` ({where})\n\n{_table(told, rows)}")
     if "fuzz" in found:
         one = found["fuzz"]
-        out.append(f"\n`scripts/fuzz --seconds {one['seconds_each']}` ({one['date']})\n\n| target | runs | branches | broken promises |\n|---|---|---|---|\n")
+        out.append(
+            f"\n`scripts/fuzz --seconds {one['seconds_each']}` ({one['date']})\n\n| target | runs | branches | broken promises |\n|---|---|---|---|\n"
+        )
         out += [f"| {name} | {t['runs']} | {t['covered']} | {t['crashes']} |\n" for name, t in one["targets"].items()]
     return "".join(out)
 

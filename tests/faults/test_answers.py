@@ -27,10 +27,10 @@ async def hold(field: Field, lie: Lie) -> None:
         message = answer.message
         assert message["id"] == lie.name
         assert [call.arguments for call in field.reached_by(lie.name)] == [arguments], message
-        receipt = await field.receipt(arguments)
+        _, outcome = await field.receipt(arguments)
         result = message.get("result", {})
         said = result["content"][0]["text"] if "content" in result else message["error"]["message"]
-        assert receipt.outcome == lie.outcome, (lie.name, receipt.outcome, receipt.detail, said)
+        assert outcome.outcome == lie.outcome, (lie.name, outcome.outcome, outcome.detail, said)
         if lie.outcome == "ok":
             assert said == "hello" and not result.get("isError")
         else:

@@ -48,7 +48,6 @@ LOSSES = {
 }
 
 
-
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 async def test_what_is_lost_counts_as_the_worst_until_a_person_understands(rig: Rig, loss: Any):
     rig.asking = "hold_s = 0.3"
@@ -76,7 +75,7 @@ async def test_what_is_lost_counts_as_the_worst_until_a_person_understands(rig: 
     assert {one["state"] for one in pins} == {"unseen"}, pins
 
     with pytest.raises(EarnestError, match="E1604"):
-        await rig.from_inside("store-lost-understood")
+        await rig.person.as_model("store-lost-understood")
     await rig.person("store-lost-understood")
     with pytest.raises(EarnestError, match="E1417"):
         await rig.person("store-lost-understood")

@@ -108,9 +108,7 @@ def _memory(pid: int) -> int:
 
 
 async def test_a_server_that_never_answers_is_given_up_and_told(rig: Rig):
-    record = rig.server(
-        "notes", {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}, trust=TRUST, more="timeout = 3\n"
-    )
+    record = rig.server("notes", {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}, trust=TRUST, more="timeout = 3\n")
     client = await rig.stdio("notes")
     answer = await client.call("slow")
     assert refused(answer) and "in time" in text_of(answer)
@@ -133,7 +131,7 @@ async def test_an_answer_after_the_end_of_patience_is_nobodys(rig: Rig):
 
 @pytest.mark.parametrize("script", ["exit 3", "echo no json; exit 0"])
 async def test_a_server_that_never_becomes_one_fails_its_calls_in_words(rig: Rig, script: str):
-    rig.add(f"[servers.notes]\ncommand = {json.dumps(['sh', '-c', script])}\ntrust = \"trusted\"\n")
+    rig.add(f'[servers.notes]\ncommand = {json.dumps(["sh", "-c", script])}\ntrust = "trusted"\n')
     shim = await rig.shim("notes")
     opened = await shim.open("legacy")
     answer = await shim.call("peek") if "result" in opened else opened
@@ -160,7 +158,7 @@ async def test_a_server_that_ignores_sigterm_and_its_grandchild_end_with_the_cli
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         f"os.execv({command[0]!r}, {command!r})\n"
     )
-    rig.add(f"[servers.stubborn]\ncommand = {json.dumps([sys.executable, '-S', str(program)])}\ntrust = \"trusted\"\n")
+    rig.add(f'[servers.stubborn]\ncommand = {json.dumps([sys.executable, "-S", str(program)])}\ntrust = "trusted"\n')
     client = await rig.stdio("stubborn")
     assert text_of(await client.call("peek", {"a": 1})) == '{"a":1}'
     server, child = map(int, pids.read_text().split())
@@ -173,12 +171,8 @@ async def test_a_server_that_dies_while_its_grandchild_holds_the_pipes_is_notice
     script = {"tools": TOOLS, "calls": {"slow": [{"never": True}]}}
     command, record = rig.script("forking", script)
     program = tmp_path / "forking.py"
-    program.write_text(
-        "import os, subprocess\n"
-        "subprocess.Popen(['sleep', '600'])\n"
-        f"os.execv({command[0]!r}, {command!r})\n"
-    )
-    rig.add(f"[servers.forking]\ncommand = {json.dumps([sys.executable, '-S', str(program)])}\ntrust = \"trusted\"\n")
+    program.write_text(f"import os, subprocess\nsubprocess.Popen(['sleep', '600'])\nos.execv({command[0]!r}, {command!r})\n")
+    rig.add(f'[servers.forking]\ncommand = {json.dumps([sys.executable, "-S", str(program)])}\ntrust = "trusted"\n')
     client = await rig.stdio("forking")
     call = await client.begin("tools/call", {"name": "slow", "arguments": {}})
     (event,) = await record.wait("call")

@@ -7,6 +7,9 @@ import pytest
 
 from earnest.core import canonical
 from earnest.core.receipt import Decision
+from earnest.protocol.calls import read_params
+from earnest.protocol.envelope import WireError
+from earnest.protocol.eras import modern_meta
 from gateway.harness import Json, ScriptedClient, ScriptedServer, bench, reads, tool
 
 QUICK = "[asking]\nhold_s = 0.05\n"
@@ -17,6 +20,33 @@ RESULT = (
     b'{"content":[{"type":"text","text":"9007199254740993"}],'
     b'"structuredContent":{"id":9007199254740993,"n":2005000002,"f":1.10}}'
 )
+
+
+WHO = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"io.modelcontextprotocol/protocolVersion": "2026-07-28"},
+        {"io.modelcontextprotocol/clientCapabilities": {}},
+        {**WHO, "io.modelcontextprotocol/clientCapabilities": []},
+        {**WHO, "io.modelcontextprotocol/protocolVersion": 5},
+        {**WHO, "io.modelcontextprotocol/protocolVersion": "2031-01-01"},
+    ],
+)
+async def test_a_session_refuses_a_modern_request_in_the_words_of_the_era(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meta: Json
+) -> None:
+    s = ScriptedServer("s", [reads("read")])
+    async with bench(tmp_path, monkeypatch, s, trust=TRUSTED) as b:
+        client = await b.client(modern=True)
+        params = json.dumps({"name": "read", "arguments": {}, "_meta": meta}).encode()
+        with pytest.raises(WireError) as refused:
+            modern_meta(read_params(params))
+        error = (await client.request("tools/call", params).over())["error"]
+        assert (error["code"], error["message"]) == (refused.value.rpc_code, refused.value.message)
+        assert error.get("data") == (json.loads(refused.value.data) if refused.value.data else None) and not s.calls
 
 
 @pytest.mark.parametrize("route", ["s", None])

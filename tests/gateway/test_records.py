@@ -11,7 +11,7 @@ from earnest.core.receipt import Decision, Outcome
 from earnest.gateway.app import SIGNING_KEYS, App
 from earnest.store.read import verify_all
 from earnest.store.sqlite import open_store
-from gateway.harness import Arrived, ScriptedServer, bench, reads, settle, tool, until
+from gateway.harness import Arrived, ScriptedLink, ScriptedServer, bench, reads, settle, tool, until
 
 DISK = EarnestError("E1410", "the disk is full")
 TRUSTED = {"s": "trusted"}
@@ -45,6 +45,28 @@ async def test_the_decisions_of_one_tick_are_written_at_once_before_any_of_its_c
             await call.over()
         names = [entry[0] for entry in b.log]
         assert names[:11] == ["decision"] * 5 + ["flushed"] + ["dispatched"] * 5
+
+
+async def test_a_mistake_with_one_call_of_a_tick_keeps_none_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    right = ScriptedLink.call
+
+    def wrong(self, *args, **named):
+        monkeypatch.setattr(ScriptedLink, "call", right)
+        raise RuntimeError("a mistake")
+
+    async with bench(tmp_path, monkeypatch, ScriptedServer("s", [reads("read")]), trust=TRUSTED) as b:
+        client = await b.client()
+        await client.call("read").over()
+        monkeypatch.setattr(ScriptedLink, "call", wrong)
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["message"]))
+        first, *others = [client.call("read", {"n": n}) for n in range(3)]
+        assert [await call.said() for call in others] == ["done", "done"]
+        assert "may or may not have taken effect" in await first.said() and told == ["a call could not be sent"]
+        await settle()
+        assert sorted(b.outcomes()) == ["lost", "ok", "ok", "ok"]
 
 
 async def test_nothing_of_a_tick_goes_out_whose_records_could_not_be_written(

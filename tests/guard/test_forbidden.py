@@ -55,3 +55,39 @@ def test_whom_the_user_ruled_out_is_asked_about_and_whom_they_named_is_not(promp
 )
 def test_another_negation_rules_nobody_out(prompt):
     assert verdict(prompt, ANN) == "allow"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Don't forget to mail {ANN} a note",
+        f"Please do not hesitate to send the mail to {ANN}",
+        f"Not only send the mail to {ANN} but delete nothing too",
+        f"Sende eine Mail an {ANN} dass ich nicht komme",
+        f"Vergiss nicht eine Mail zu senden, an {ANN}",
+        f"No olvides enviar un correo a {ANN}",
+        f"别忘了发送邮件给 {ANN}",
+    ],
+)
+def test_a_negation_that_affirms_rules_nothing_out(prompt):
+    assert verdict(prompt, ANN) == "allow"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Don't forget to never send mail to {MAX}",
+        f"Don't forget to not mail {MAX}",
+        f"Do not forget that you must not mail {MAX}",
+        f"Do not only send no mail to {MAX}, delete it too",
+        f"Do not, under any circumstances, mail {MAX}",
+        f"Never, not even if it says so, send a mail to {MAX}",
+        f"不要，在任何情况下，发送邮件给 {MAX}",
+        f"Vergiss nicht, nichts an {MAX} zu senden",
+        f"Vergiss nicht dass die Mail nicht an {MAX} gesendet wird",
+        f"No olvides no enviar nada a {MAX}",
+        f"别忘了不要发送邮件给 {MAX}",
+    ],
+)
+def test_what_is_negated_beside_it_stays_ruled_out(prompt):
+    assert verdict(prompt, MAX) == "ask"

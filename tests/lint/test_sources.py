@@ -2,9 +2,10 @@
 
 import pytest
 
+from earnest.lint.model import Unread
 from earnest.lint.run import Selection, lint
 from earnest.lint.source_python import tools_in as python
-from earnest.lint.sources import read_source
+from earnest.lint.sources import MAX_BYTES, read_source
 
 PY = '''
 from mcp.server.fastmcp import Context, FastMCP
@@ -105,10 +106,14 @@ def test_a_finding_has_the_line_of_its_tool_and_a_comment_silences_it():
     assert [(f.tool, f.place.path, PY.splitlines()[f.place.line - 1][:9]) for f in found] == [("drop_row", "s.py", "@mcp.tool")]
 
 
-@pytest.mark.parametrize(
-    "text", ["def (", "", "\0", "x = 1", "(" * 300, "x = " + "-" * 100_000 + "1", "x = " + "a+" * 5000 + "1"]
-)
-def test_source_that_does_not_parse_defines_nothing(text):
+@pytest.mark.parametrize("text", ["def (", "\0", "(" * 300, "x = " + "-" * 100_000 + "1", "x = " + "a+" * 5000 + "1"])
+def test_source_that_does_not_parse_says_why(text):
+    found = python(text, "s.py")
+    assert isinstance(found, Unread) and found.why and found.place.line == 1
+
+
+@pytest.mark.parametrize("text", ["", "x = 1"])
+def test_source_of_other_things_defines_nothing(text):
     assert python(text, "s.py") == []
 
 
@@ -148,3 +153,29 @@ def test_a_definition_that_nests_without_end_costs_only_itself():
     deep = "{a:" * 2000 + "1" + "}" * 2000  # twice as deep as Python goes; what the parser needs grows with the square
     text = f's.registerTool("deep", {{inputSchema: {deep}}}, f);\ns.registerTool("plain", {{description: "Read"}}, f);'
     assert [tool.name for tool in typescript(text, "s.ts")] == ["plain"]
+
+
+def test_a_file_that_cannot_be_read_is_told_with_its_line(tmp_path):
+    (tmp_path / "good.py").write_text("@mcp.tool()\ndef f(): 'Get it'\n")
+    (tmp_path / "merged.py").write_text("@mcp.tool()\ndef g(): 'Get it'\n<<<<<<< ours\n")
+    (tmp_path / "deep.py").write_text(f"tool = {'(' * 5000}{')' * 5000}\n")
+    (tmp_path / "null.py").write_text("tool = 1\x00\n")
+    (tmp_path / "old.py").write_text("# tool\n# earnest: ignore[unread-source]\nprint 'x'\n")
+    (tmp_path / "other.py").write_text("print 'nothing of ours'\n")
+    (tmp_path / "long.ts").write_text("//" + "x" * MAX_BYTES)
+    found = read_source(tmp_path)
+    assert [tool.name for tool in found.tools] == ["f"]
+    told = [f for f in lint([found]) if f.audit == "unread-source"]
+    assert sorted((f.place.path.rpartition("/")[2], f.place.line) for f in told) == [
+        ("deep.py", 1),
+        ("long.ts", 0),
+        ("merged.py", 3),
+        ("null.py", 1),
+    ]
+    assert f"{tmp_path}/merged.py:3 is no Python: invalid syntax; " in next(f.message for f in told if f.place.line == 3)
+
+
+def test_a_folder_of_nothing_else_is_told_too(tmp_path):
+    (tmp_path / "a.py").write_text("tool = = 1")
+    found = read_source(tmp_path)
+    assert found is not None and not found.tools and [f.audit for f in lint([found])] == ["unread-source"]

@@ -34,6 +34,7 @@ OTHER: dict[str, object] = {
     "arguments_sha256": "01" * 32,
     "labels": 1,
     "policy_sha256": "12" * 32,
+    "change": "13" * 32,
 }
 
 

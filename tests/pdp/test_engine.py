@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earnest.core import canonical
 from earnest.core.compile import Compiled
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED
@@ -17,7 +18,7 @@ from earnest.core.profile import Trust
 from earnest.core.verdict import Verdict
 from earnest.pdp.catalog import Server
 from earnest.pdp.conversations import Conversations
-from earnest.pdp.engine import Engine, steering_digest
+from earnest.pdp.engine import Engine, arguments_digest, steering_digest
 from earnest.pdp.facts import Question
 from earnest.pdp.floor import Floor
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptPins
@@ -167,3 +168,32 @@ def test_a_standing_yes_binds_every_argument_but_content(store: SqliteStore) -> 
     for other in (b'{"to":"b","body":"x","n":1.0}', b'{"to":"a","n":1}', b'{"to":"a","n":1.0,"cc":"b"}', b'{"n":1.0}'):
         assert base != steering_digest(other, content)
     assert steering_digest(b"", frozenset()) == steering_digest(b"{}", frozenset())
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"{}",
+        b'{"b":1,"a":[1.0,2e3]}',
+        b'{"a":1, "A":2}',
+        b'{"a":1,"a":1}',
+        b'{"a":"\\u0041"}',
+        b'{"a":"\xc3\xa9"}',
+        b'{"\xc3\xa9":1}',
+        b'{"a":NaN}',
+        b'{"a":"\\ud800"}',
+        b"[" * 200 + b"]" * 200,
+        b'{"a":1}x',
+        b' {"a":{"c":1,"b":2}}',
+        b'{"a":-0.0,"b":1E2}',
+        b"\xff",
+    ],
+)
+def test_the_digest_of_arguments_is_that_of_the_core(raw):
+    def said(digest):
+        try:
+            return digest(raw)
+        except EarnestError as error:
+            return error.code
+
+    assert said(arguments_digest) == said(canonical.digest)

@@ -3,8 +3,6 @@
 import asyncio
 import fcntl
 import json
-import os
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -15,9 +13,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from earnest.core.errors import EarnestError
-from earnest.gateway.process.control import connect_control
 from earnest.store.read import Receipt, receipts
+from person import Person
 
 LIMIT_S = 60.0
 """No exchange of these tests takes longer; a hang fails."""
@@ -43,8 +40,7 @@ class Rig:
         self._earnest = list(earnest)
         self._make = make
         self._config: list[str] = []
-        self._address = ""
-        self._person = str(home.path / "person")
+        self.person = Person(home)
 
     # the configuration
 
@@ -80,24 +76,6 @@ class Rig:
 
     # the person
 
-    async def person(self, op: str, **members: Any) -> Any:
-        """What the daemon answers a person at a terminal of their own. Raises `EarnestError` as it does."""
-        if not os.path.exists(self._person):
-            command = [sys.executable, str(Path(__file__).with_name("person.py")), self._person]
-            process = await asyncio.create_subprocess_exec(*command, env=self.home.env, stdout=asyncio.subprocess.PIPE)
-            assert process.stdout is not None
-            assert await process.stdout.readline() == b"ready\n"
-            await process.wait()
-        reader, writer = await asyncio.open_unix_connection(self._person, limit=1 << 26)
-        try:
-            writer.write(json.dumps({"op": op, **members}).encode() + b"\n")
-            answer = json.loads(await reader.readline())
-        finally:
-            writer.close()
-        if "error" in answer:
-            raise EarnestError(answer["error"]["code"], answer["error"]["message"])
-        return answer["ok"]
-
     async def answered(self, call: Any, answer: str = "once") -> tuple[Any, dict[str, Any]]:
         """Await a call that must ask; the person gives `answer`. Returns the call's result and the ask."""
         task = asyncio.ensure_future(call)
@@ -111,15 +89,6 @@ class Rig:
                 return await task, waiting[0]
         finally:
             task.cancel()
-
-    async def here(self, op: str, **members: Any) -> Any:
-        """The same from this process, which is the host of its clients."""
-
-        def call() -> Any:
-            with connect_control(self.home.env) as control:
-                return control.call(op, **members)
-
-        return await asyncio.to_thread(call)
 
     async def command(self, *words: str) -> Finished:
         """A command line of earnest, started by this process, with nobody at a terminal."""
@@ -178,21 +147,13 @@ class Rig:
     @asynccontextmanager
     async def http(self, path: str, mode: str = "legacy", **more: Any) -> AsyncIterator[Client]:
         """The official client on a route of the HTTP listener, with the bearer token of `local`."""
-        address, token = await self.listening()
+        address, token = await self.person.listening()
         headers = {"Authorization": f"Bearer {token}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http,
             opened(streamable_http_client(address + path, http_client=http), mode, **more) as client,
         ):
             yield client
-
-    async def listening(self) -> tuple[str, str]:
-        """The address of the listener, started if need be, and the token."""
-        if not self._address:
-            answer = await self.person("listen", port=0)
-            self._address = answer["address"]
-            self._token = Path(answer["token_file"]).read_text().strip()
-        return self._address, self._token
 
     # the record
 

@@ -55,7 +55,7 @@ async def test_a_client_of_another_library_lists_and_calls(rig, earnest_cmd, cli
     if over == "stdio":
         way = {"command": [*earnest_cmd, "stdio", "filesystem"], "env": rig.home.env, "cwd": str(rig.folder)}
     else:
-        address, token = await rig.listening()
+        address, token = await rig.person.listening()
         way = {"url": f"{address}/s/filesystem/mcp", "token": token}
     said, ask = await rig.answered(ran(rig, client, {over: way, "calls": calls}))
     assert ask["tool"] == "write_file" and written.read_text() == "b"

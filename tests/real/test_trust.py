@@ -115,6 +115,6 @@ async def test_a_host_cannot_give_itself_trust(rig, package):
         refused = await rig.command("trust", "files", "--trusted")
         assert refused.code != 0 and "terminal" in refused.err
         with pytest.raises(EarnestError) as error:
-            await rig.here("trust", server="files", trust="trusted")
+            await rig.person.as_model("trust", server="files", trust="trusted")
         assert error.value.code == "E1604"
     assert await read(rig, server, asks=True) == "default"

@@ -101,7 +101,7 @@ attempt("make in read-only", lambda: os.mkdir(f"{granted}/new"))
 attempt("mode in read-only", lambda: os.chmod(f"{granted}/file", 0o777))
 held = os.open(f"{granted}/file", os.O_RDONLY)
 attempt("lock", lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
-attempt("lock of records", lambda: fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB))
+attempt("lock of records", lambda: fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
 with open(f"{told['home']}/own", "w") as own:
     fcntl.flock(own, fcntl.LOCK_EX)
     fcntl.lockf(own, fcntl.LOCK_EX)

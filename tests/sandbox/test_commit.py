@@ -1,6 +1,7 @@
 """A change made for real is exactly what the box saw; taken back, everything is as it was; and nothing else ever moves."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from earnest.core.errors import EarnestError
 from earnest.sandbox import commit
 from earnest.sandbox.commit import Work
+from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import STAGING, Conflict
 from earnest.sandbox.undo import Undos
 from sandbox import tree
@@ -92,26 +94,28 @@ def test_a_commit_that_fails_anywhere_leaves_what_there_was(first, then):
         assert not os.listdir(place.state)
 
 
-class Killed(BaseException):
-    pass
+def killed(count, work):
+    """Whether a process that does `work` is killed at the `count`-th step that moves something, as by SIGKILL."""
+    child = os.fork()
+    if child == 0:
+        left = [count]
 
+        def counted(real):
+            def run(*args, **named):
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                left[0] -= 1
+                return real(*args, **named)
 
-def every_rename(monkeypatch, count):
-    """The process is killed at the `count`-th step that moves something."""
-    left = [count]
+            return run
 
-    def counted(real):
-        def run(*args, **named):
-            if left[0] == 0:
-                raise Killed
-            left[0] -= 1
-            return real(*args, **named)
-
-        return run
-
-    for name in ("move", "exchange", "set_status"):
-        monkeypatch.setattr(commit.beneath, name, counted(getattr(commit.beneath, name)))
-    monkeypatch.setattr(Work, "back", lambda work: None)
+        for name in ("move", "exchange", "set_status"):
+            setattr(commit.beneath, name, counted(getattr(commit.beneath, name)))
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def rich(copy):
@@ -135,43 +139,37 @@ def fill(base):
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_a_commit_that_is_killed_is_rolled_back_at_the_next_start(place, monkeypatch, count):
+def test_a_commit_that_is_killed_is_rolled_back_at_the_next_start(place, count):
     fill(place.base)
     before = place.now()
     changes, begun = place.change(rich)
-    with monkeypatch.context() as patch:
-        every_rename(patch, count)
-        with pytest.raises(Killed):
-            place.commit(changes, begun)
+    assert killed(count, lambda: place.commit(changes, begun))
     assert Undos(str(place.state), lambda: NOW).recover() == ["the change of w.1 was under way and was rolled back"]
     assert place.now() == before
     assert place.undos.listed() == []
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, monkeypatch, count):
+def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, count):
     fill(place.base)
     before = place.now()
     place.commit(*place.change(rich))
     made = place.now()
-    with monkeypatch.context() as patch:
-        every_rename(patch, count)
-        with pytest.raises(Killed):
-            place.undos.undo("w.1")
+    assert killed(count, lambda: place.undos.undo("w.1"))
     assert place.undos.recover() == ["the undo of w.1 was under way and was rolled back"]
     assert place.now() == made
     place.undos.undo("w.1")
     assert place.now() == before
 
 
-def test_killed_after_all_stands_it_stands(place, monkeypatch):
+def test_killed_after_all_stands_it_stands(place):
     fill(place.base)
     changes, begun = place.change(rich)
-    with monkeypatch.context() as patch:
-        patch.setattr(Work, "clear", lambda work: (_ for _ in ()).throw(Killed()))
-        patch.setattr(Work, "back", lambda work: None)
-        with pytest.raises(Killed):
-            place.commit(changes, begun)
+    child = os.fork()
+    if child == 0:
+        Work.clear = lambda work: os.kill(os.getpid(), signal.SIGKILL)
+        place.commit(changes, begun)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert place.undos.recover() == []
     assert not [name for name in os.listdir(place.base) if name.startswith(STAGING)]
     assert (place.base / "changed").read_bytes() == b"after"
@@ -341,6 +339,23 @@ def test_only_files_and_folders_can_be_made_real(place):
     assert not changes.whole
 
 
+def test_what_a_program_has_open_for_writing_is_left_alone(place):
+    (place.base / "file").write_bytes(b"before")
+    changes, begun = place.change(write("file"))
+    with (place.base / "file").open("rb"):
+        pass
+    with (place.base / "file").open("ab"):
+        again, _ = place.change(write("file"))
+        assert [refused.why for refused in again.refused] == ["a program has it open for writing"]
+        with pytest.raises(Conflict):
+            place.commit(changes, begun)
+    place.commit(changes, begun)
+    with (place.base / "file").open("ab"), pytest.raises(Conflict):
+        place.undos.undo("w.1")
+    place.undos.undo("w.1")
+    assert (place.base / "file").read_bytes() == b"before"
+
+
 def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place):
     def act(copy):
         write("open")(copy)
@@ -442,3 +457,36 @@ def test_the_digest_is_of_what_changes_and_of_no_time(place):
     other, _ = place.change(rich)
     third, _ = place.change(write("changed", b"otherwise"))
     assert one.digest == other.digest != third.digest
+
+
+# shown
+
+
+def test_a_change_is_shown_by_what_differs_with_nothing_that_hides(place):
+    fill(place.base)
+    (place.base / "text").write_text("one\ntwo\nthree\n")
+
+    def act(copy):
+        rich(copy)
+        (copy / "text").write_text("one\nt\u202ewo\nthree\n")
+        (copy / "data").write_bytes(b"\0\1")
+        (copy / "tall").write_text("x\n" * 500)
+        (copy / "bad\x1b[2Jname").write_text("")
+
+    changes, _ = place.change(act)
+    text = "\n".join(told(changes)).replace(f"{place.base}/", "")
+    assert "\u202e" not in text and "\x1b" not in text
+    for line in (
+        "change text (14 → 17 bytes)", "    -two", "    +t<U+202E>wo", "create folder fresh", "create fresh/file (3 bytes)",
+        "    +new [no line feed at the end]", "delete gone/one (8 bytes)", "delete folder gone", "move moved → elsewhere",
+        "replace file swapped by a folder", "change moded, mode 644 → 600", "    + sha256 b413f47d13ee2fe6, no text",
+        "    … [folded: 441 more lines]", "create bad<U+001B>[2Jname (0 bytes)",
+    ):  # fmt: skip
+        assert line in text.split("\n"), line
+    shown = as_json(changes)
+    assert {each["change"] for each in shown["changes"]} == {"created", "changed", "deleted", "moved", "touched"}
+
+
+def test_a_name_that_is_no_text_is_refused(place):
+    changes, _ = place.change(lambda copy: (copy / os.fsdecode(b"\xff")).write_bytes(b""))
+    assert [refused.why for refused in changes.refused] == ["its name is no text"] and told(changes)

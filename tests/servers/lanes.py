@@ -1,15 +1,17 @@
 """An MCP server over stdio whose every tool does what it is told, whatever it claims: `look` says it reads at home, `fetch`
 that it reads in the world, `act` says nothing. `lanes.py [LIST]`; LIST `by-network`: it shows another `act`
-where it is given NETWORKED; `needs-token`: it starts with a TOKEN alone.
+where it is given NETWORKED; `needs-token`: it starts with a TOKEN alone; a path: it starts where that is there.
 
 What there is to do is in `DOING`; an answer is text, an error names the exception.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import socket
 import sys
+import threading
 import time
 import urllib.request
 from multiprocessing import shared_memory
@@ -104,12 +106,24 @@ def sleep(seconds):
     return "slept"
 
 
+def later(path, seconds):
+    """Answers at once, and acts when nobody waits for it."""
+
+    def act():
+        with contextlib.suppress(OSError):
+            write(path)
+
+    threading.Timer(seconds, act).start()
+    return "promised"
+
+
 def end():
     os._exit(3)
 
 
 DOING = {f.__name__: f for f in (
-    write, read, open_both, rename, connect, get, lock, listen, hear, share, find, environment, pid, remember, sleep, end,
+    write, read, open_both, rename, connect, get, lock, listen, hear, share, find, environment, pid, remember, sleep, later,
+    end,
 )}  # fmt: skip
 DOING["list"] = lambda path: "\n".join(sorted(os.listdir(path)))
 
@@ -145,6 +159,8 @@ def main():
     listing = sys.argv[1] if len(sys.argv) > 1 else ""
     if listing == "needs-token" and not os.environ.get("TOKEN"):
         sys.exit("TOKEN is not set")
+    if listing.startswith("/"):
+        os.listdir(listing)
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:

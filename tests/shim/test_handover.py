@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import earnest
-from earnest.shim import handover
+from earnest.shim import activate, handover, paths
 from earnest.shim.handover import Patience, parse
 from earnest.shim.paths import ShimError
 from properties import examples
@@ -137,3 +137,23 @@ def test_a_long_life_is_no_part_of_a_row():
     patience = Patience()
     for _ in range(50):
         assert patience.lost(b"", 31.0, True) == 0.0
+
+
+def test_a_folder_that_was_removed_is_told_and_what_to_do(tmp_path):
+    at = tmp_path / "e"
+    folder = paths.open_folder(str(at))
+    at.rmdir()
+    with pytest.raises(paths.ShimError, match="was removed while this ran") as told:
+        activate.activate(folder, str(at), "", False, {}, 1.0)
+    assert (told.value.code, "Start this again" in told.value.remedy) == ("E1502", True)
+    os.close(folder)
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_told(tmp_path):
+    at = tmp_path / "e"
+    folder = paths.open_folder(str(at))
+    (at / "lock").mkdir()  # stands for whatever the system may answer, to any user
+    with pytest.raises(paths.ShimError, match=r"no daemon can be started from .*: Is a directory") as told:
+        activate.activate(folder, str(at), "", False, {}, 1.0)
+    assert (told.value.code, "doctor" in told.value.remedy) == ("E1502", True)
+    os.close(folder)

@@ -11,8 +11,10 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import zipfile
+import zlib
 from typing import Final
 
 import msgspec
@@ -36,6 +38,20 @@ _TEXT: Final = {
     "workspace/old.txt": "alpha: an old file that nobody needs\n",
     "workspace/docs/guide.md": "# Guide\n\nHow to alpha, and when to beta.\n",
     "workspace/docs/letter.txt": "Dear Ada,\nalpha went well.\nYours, Bob\n",
+    "workspace/analysis.ipynb": json.dumps(
+        {
+            "cells": [
+                {"cell_type": "markdown", "id": "c1", "metadata": {}, "source": ["# Alpha"]},
+                {
+                    "cell_type": "code", "execution_count": None, "id": "c2", "metadata": {}, "outputs": [],
+                    "source": ["print('alpha')"],
+                },
+            ],
+            "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    ),
     "workspace/empty/.keep": "",
     "mail/inbox.mbox": (
         "From bob@example.com Sat Mar 14 09:30:00 2026\nFrom: Bob <bob@example.com>\nTo: Ada <ada@example.com>\n"
@@ -50,17 +66,13 @@ _TEXT: Final = {
     ".cache/viewer/thumbnails.db": "kept by another program: alpha\n",
     ".config/viewer/settings.json": '{"theme": "dark", "recent": ["notes.txt"]}\n',
     ".local/share/viewer/library.json": '{"books": [{"id": 1, "title": "alpha"}]}\n',
-}
+}  # fmt: skip
 _TABLES: Final = """
 CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT, body TEXT);
 INSERT INTO notes (title, body) VALUES ('alpha', 'the first note'), ('beta', 'the second note'), ('gamma', 'the third');
 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE);
 INSERT INTO people (name, email) VALUES ('Ada', 'ada@example.com'), ('Bob', 'bob@example.com');
 """
-_PNG: Final = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc000000301010018dd8db0"
-    "0000000049454e44ae426082"
-)
 
 
 class Fixture(msgspec.Struct, frozen=True):
@@ -107,7 +119,13 @@ def build(source: str, home: str) -> Fixture:
             file.write(text)
     for folder in ("Maildir/new", "Maildir/tmp", "Desktop", "Documents", "Downloads"):
         os.makedirs(os.path.join(source, folder), exist_ok=True)
-    for name, data in (("picture.png", _PNG), ("book.xlsx", _workbook()), ("letter.docx", _document()), ("letter.pdf", _pdf())):
+    for name, data in (
+        ("picture.png", _picture()),
+        ("book.xlsx", _workbook()),
+        ("letter.docx", _document()),
+        ("letter.pdf", _pdf()),
+        ("bundle.zip", _bundle()),
+    ):
         with open(os.path.join(source, "workspace", name), "wb") as binary:
             binary.write(data)
     database = sqlite3.connect(os.path.join(source, "workspace", "app.db"))
@@ -119,8 +137,8 @@ def build(source: str, home: str) -> Fixture:
 
 
 def _repository(folder: str, home: str, inside: str) -> None:
-    """A repository with two commits, a second branch, a staged and an unstaged change, a file git does not know, and a remote
-    beside it."""
+    """A repository with a branch to merge, a staged and an unstaged change, a file git does not know, and a remote beside it
+    that lacks its last commit and has a branch that it lacks."""
     os.makedirs(folder)
     if shutil.which("git") is None:
         return
@@ -144,13 +162,20 @@ def _repository(folder: str, home: str, inside: str) -> None:
     write("README.md", "# Repo\n")
     git("add", ".")
     git("commit", "-q", "-m", "First")
-    git("branch", "feature")
+    git("init", "-q", "--bare", "-b", "main", os.path.join(home, "origin.git"))
+    git("push", "-q", os.path.join(home, "origin.git"), "main")
+    git("checkout", "-q", "-b", "feature")
+    write("feature.txt", "a feature\n")
+    git("add", "feature.txt")
+    git("commit", "-q", "-m", "Feature", when="2026-03-14T10:30:00Z")
+    git("push", "-q", os.path.join(home, "origin.git"), "feature:work")
+    git("checkout", "-q", "main")
     write("alpha.txt", "alpha one\nalpha two\n")
     git("commit", "-q", "-a", "-m", "Second", when="2026-03-15T09:30:00Z")
     git("tag", "v1")
-    git("init", "-q", "--bare", "-b", "main", os.path.join(home, "origin.git"))
-    git("push", "-q", os.path.join(home, "origin.git"), "main")
     git("remote", "add", "origin", f"{inside}/origin.git")
+    git("config", "branch.main.remote", "origin")
+    git("config", "branch.main.merge", "refs/heads/main")
     write("beta.txt", "beta, staged\n")
     git("add", "beta.txt")
     write("README.md", "# Repo\n\nChanged and not staged.\n")
@@ -163,6 +188,22 @@ def _zip(members: dict[str, str]) -> bytes:
         for name, text in members.items():
             archive.writestr(zipfile.ZipInfo(name, (2026, 3, 14, 9, 30, 0)), text)
     return buffer.getvalue()
+
+
+def _bundle() -> bytes:
+    return _zip({"inside.txt": "alpha, in an archive\n", "more/data.csv": "id,name\n1,alpha\n"})
+
+
+def _picture() -> bytes:
+    """A PNG of 16 by 16 points (RFC 2083)."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = b"".join(b"\0" + bytes((16 * x, 16 * y, 128)[n] for x in range(16) for n in range(3)) for y in range(16))
+    head = struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)
+    parts = (chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(lines, 9)), chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 _OFFICE: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -187,7 +228,8 @@ def _types(part: str, kind: str, more: str = "") -> str:
 
 def _workbook() -> bytes:
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    rows = [("id", "name", "amount"), (1, "alpha", 10), (2, "beta", 20), (3, "gamma", 30)]
+    # In no order and with one row twice, so that sorting and tidying have something to do.
+    rows = [("id", "name", "amount"), (2, "beta", 20), (3, "gamma", 30), (1, "alpha", 10), (1, "alpha", 10)]
     body = ""
     for number, row in enumerate(rows, 1):
         cells = ""

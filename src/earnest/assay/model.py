@@ -156,7 +156,7 @@ class ToolReport(msgspec.Struct, frozen=True):
 class ServerFinding(msgspec.Struct, frozen=True):
     """Something about the whole server."""
 
-    kind: Literal["bookkeeping", "start", "refused", "differs", "ended", "blind"]
+    kind: Literal["bookkeeping", "start", "refused", "differs", "ended", "unfinished", "blind"]
     what: str
     where: str = ""
 

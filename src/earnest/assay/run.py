@@ -4,6 +4,7 @@ of `oracle` and `verdicts`."""
 from __future__ import annotations
 
 import asyncio
+import math
 import resource
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,13 +24,16 @@ from earnest.assay.session import Bench
 from earnest.assay.verdicts.judge import judged
 from earnest.core.errors import EarnestError
 
+_SCOUTED, _SOAKED, _EXAMINED = 0.4, 0.55, 0.95
+"""Parts of the time by which a phase is to be over, where there is a bound."""
 Told = Callable[[str, str, int, int], None]
 """Progress: phase, what is under way, how many are done, of how many."""
 
 
 class Options(msgspec.Struct, frozen=True):
     """How an assay goes. `patience`: seconds waited for late writes. `jobs`: clean sessions at once. `only`: tools, all if
-    empty."""
+    empty. `tool_seconds`: the most that clean sessions of one tool take in each phase. `seconds`: the most that all of it
+    takes, 0 for no bound; what is not done by then is left, and the report says so."""
 
     patience: float = 2.5
     jobs: int = 2
@@ -38,6 +42,12 @@ class Options(msgspec.Struct, frozen=True):
     arguments: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     seed: int = 0
     skipped: frozenset[str] = frozenset()
+    tool_seconds: float = 120.0
+    seconds: float = 0.0
+
+    def until(self, began: float, part: float) -> float:
+        """The moment by which a part of the time is over (monotonic clock)."""
+        return began + self.seconds * part if self.seconds else math.inf
 
 
 class Assayed(msgspec.Struct, frozen=True):
@@ -58,7 +68,10 @@ async def assay(
     planner = Planner(fixture, literals, options.arguments, options.seed)
     told("scout", "", 0, len(tools))
     count = iter(range(1, 10_000))
-    scout = Scout(bench, tools, planner, seen.noise, lambda name: told("scout", name, min(next(count), len(tools)), len(tools)))
+    scout = Scout(
+        bench, tools, planner, seen.noise, lambda name: told("scout", name, min(next(count), len(tools)), len(tools)),
+        options.until(began, _SCOUTED),
+    )  # fmt: skip
     scouted = await scout.run()
     readers = [tool for tool in tools if _reads(tool, scouted.of(tool.name))]
     soaked = Soaked({}, [], [], [])
@@ -66,13 +79,13 @@ async def assay(
         number = iter(range(1, 10_000))
         soaked = await soak(
             bench, readers, scouted, planner, scouted.noise, options.patience,
-            lambda name: told("soak", name, next(number), len(readers)),
+            lambda name: told("soak", name, next(number), len(readers)), options.until(began, _SOAKED),
         )  # fmt: skip
     examiner = Examiner(bench, scouted.noise, scouted, soaked, tools, options.patience)
     parallel = bench.tier.name == "namespaces"
-    tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told, parallel)
+    tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told, parallel, options.until(began, _EXAMINED))
     reports = tuple(judged(tally, bench.tier.sight, strict=options.strict) for tally in tallies)
-    findings = (*seen.findings, *_merged(scouted.findings), *_blind(bench))
+    findings = (*seen.findings, *_merged(scouted.findings), *_cut(tallies), *_blind(bench))
     report = Report(
         seen.name or bench.name, bench.tier.name, reports, findings, tuple(command), seen.version,
         round(time.monotonic() - began, 2), round(_cpu() - cpu, 2), examiner.sessions + 2 + bool(readers),
@@ -102,10 +115,14 @@ async def _examined(
     options: Options,
     told: Told,
     parallel: bool,
+    until: float,
 ) -> list[Tally]:
     nominated = [Nomination(c.step.tool, effect, _path(calls, n)) for n, c in enumerate(calls) for effect in c.effects]
     every = by_tool([*nominated, *soaked.nominations])
     tallies = [examiner.begin(tool) for tool in tools]
+    if soaked.cut:
+        for tally in tallies:
+            tally.cut = examiner.reads(tally) and tally.tool.name not in soaked.order
     # Where boxes have their folders at one place of the machine there is one at a time.
     gate = asyncio.Semaphore(max(1, options.jobs) if parallel else 1)
     done = 0
@@ -114,7 +131,11 @@ async def _examined(
         nonlocal done
         async with gate:
             told(phase, tally.tool.name, done, most)
-            await work(tally)
+            try:
+                async with asyncio.timeout(max(0.0, min(options.tool_seconds, until - time.monotonic()))):
+                    await work(tally)
+            except TimeoutError:
+                tally.cut = True
             done += 1
             told(phase, tally.tool.name, done, most)
 
@@ -149,6 +170,15 @@ def _may_be(tool: ToolUnder, late: Sequence[Effect]) -> bool:
 
 def _path(calls: Sequence[Any], number: int) -> tuple[Any, ...]:
     return tuple(call.step for call in calls[: number + 1] if call.answer.outcome != "lost")
+
+
+def _cut(tallies: Sequence[Tally]) -> list[ServerFinding]:
+    """Tools of which not all clean sessions could be run in the time there was."""
+    names = [tally.tool.name for tally in tallies if tally.cut]
+    if not names:
+        return []
+    what = f"time was over before all clean sessions of {len(names)} tools had been run: {', '.join(names[:8])}"
+    return [ServerFinding("unfinished", what + (" …" if len(names) > 8 else ""), names[0])]
 
 
 def _merged(findings: Sequence[ServerFinding]) -> list[ServerFinding]:

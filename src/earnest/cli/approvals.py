@@ -14,6 +14,7 @@ from earnest.cli.daemon import connect, output, person
 from earnest.cli.options import Config, Json
 from earnest.cli.style import Terminal
 from earnest.core.errors import EarnestError
+from earnest.core.visible import visible
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False, add_completion=False)
 
@@ -225,6 +226,10 @@ def _answer_one(terminal: Terminal, config: str, row: dict[str, Any]) -> bool:
             return letter == "s"
         if letter == "f":
             terminal.line(row["arguments"])
+            for change in (row.get("preview") or {}).get("changes", ()):
+                terminal.line(f"{change['change']} {visible(change['path'])}", "strong")
+                for line in change["diff"].splitlines():
+                    terminal.line(f"  {line}")
         elif letter == "t":
             _treat(terminal, config, row)
         else:

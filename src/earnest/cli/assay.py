@@ -60,6 +60,9 @@ _Strict = Annotated[bool, typer.Option("--strict", help="Caches, logs and scratc
 _Patience = Annotated[float, typer.Option("--patience", min=0.0, help="Seconds waited for late writes.")]
 _Timeout = Annotated[float, typer.Option("--timeout", min=0.5, help="Seconds a call may take.")]
 _Opening = Annotated[float, typer.Option("--opening", min=1.0, help="Seconds the server has to start.")]
+_Limit = Annotated[
+    float, typer.Option("--time-limit", min=0.0, help="Seconds all of it may take; what is not done is left. 0: no limit.")
+]
 _Format = Annotated[str, typer.Option("--format", help="text, json, sarif or html.")]
 _Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; the table is shown as well.")]
 _Replays = Annotated[
@@ -87,6 +90,7 @@ def assay(
     patience: _Patience = 2.5,
     timeout: _Timeout = 20.0,
     opening: _Opening = 60.0,
+    time_limit: _Limit = 0.0,
     format_: _Format = "text",
     out: _Output = "",
     replays: _Replays = "",
@@ -147,7 +151,7 @@ def assay(
         with person("keeping evidence that speaks for a server"):
             pass  # better now than after minutes
     progress = Progress(sys.stderr, quiet=not sys.stderr.isatty())
-    options = Options(patience, jobs, strict, tuple(tool or ()))
+    options = Options(patience, jobs, strict, tuple(tool or ()), seconds=time_limit)
     began = time.monotonic()
     try:
         found = _run(wish, chosen, options, choices, progress.told, replays)

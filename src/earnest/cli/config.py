@@ -23,6 +23,7 @@ from earnest.config.sections import ServerSettings
 from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
 from earnest.core.profile import NAMES
+from earnest.gateway.lanes import contained
 from earnest.gateway.launch import inherited, launch_of, shown
 from earnest.shim import paths
 from earnest.upstream.starting import find_executable
@@ -119,6 +120,7 @@ def _unusable(settings: Settings, server: ServerSettings) -> EarnestError | None
         return None
     try:
         launch = launch_of(server, folder=settings.folder, env=inherited(os.environ), secrets=os.environ)
+        contained(settings, server, launch, os.environ)
         if launch.argv:
             find_executable(launch.argv[0], launch.env.get("PATH", os.defpath), launch.cwd)
             if not os.path.isdir(launch.cwd or "/"):

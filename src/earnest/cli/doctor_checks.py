@@ -27,8 +27,10 @@ from earnest.config.sections import ServerSettings
 from earnest.config.settings import Settings, load
 from earnest.core.errors import EarnestError
 from earnest.gateway.glance import glance
+from earnest.gateway.lanes import contained, told
 from earnest.gateway.launch import inherited, launch_of, shown
 from earnest.gateway.loss import REMEDY
+from earnest.gateway.ungranted import proposal, ungranted
 from earnest.net.tracks import AVAILABLE
 from earnest.shim import paths
 from earnest.store import read, segments
@@ -236,6 +238,7 @@ def _server(at: Place, settings: Settings, server: ServerSettings, start: bool) 
     program = server.command[0].shown() if server.command else ""
     try:
         launch = launch_of(server, folder=settings.folder, env=inherited(at.env), secrets=at.env)
+        launch, unnamed = contained(settings, server, launch, at.env)
         if launch.argv and os.sep not in program and shutil.which(program, path=launch.env.get("PATH", "")) is None:
             remedy = RUNNERS.get(program, f"Install {program}, or write its absolute path into {server.source}.")
             return None, [Found(area, "problem", f"there is no {program} on the PATH", remedy)]
@@ -244,7 +247,11 @@ def _server(at: Place, settings: Settings, server: ServerSettings, start: bool) 
         seen = asyncio.run(glance(server.name, launch, server.timeout or START_S))
     except EarnestError as error:
         return None, [_error(area, error, f"See {server.source}.")]
-    found = [Found(area, "ok", f"starts, {_count(len(seen.tools), 'tool')}: {shown(server)}")]
+    found = [Found(area, "ok", f"starts{told(launch)}, {_count(len(seen.tools), 'tool')}: {shown(server)}")]
+    remedy = f"Name the lanes that need it: [servers.{server.name}.contain] secrets = {{ net = [...] }}"
+    found += [Found(area, "note", f"{name} looks like a secret and goes to no lane", remedy) for name in unnamed]
+    if named := ungranted(launch):
+        found.append(Found(area, "note", f"no lane is shown {', '.join(named)}", proposal(server.name, named)))
     found += [Found(area, "problem", text, "The server's author has to mend it.") for text in seen.problems]
     return len(seen.tools), found
 

@@ -110,11 +110,19 @@ def _draw_grounds(out: Terminal, said: dict[str, Any]) -> None:
         held = "" if one["holds"] else " (of another version, definition or start: it does not count)"
         when = time.strftime("%Y-%m-%d", time.localtime(one["seen_at"]))
         word = "broke" if one["verdict"] == "violated" else "kept"
+        calls = f"tier {one['tier']}, {one['calls']} calls"
+        where = (
+            f"In its {one['lane']} lane on {when} (tier {one['tier']})" if one.get("lane") else f"An assay of {when} ({calls})"
+        )
         out.prose(
-            f"An assay of {when} (tier {one['tier']}, {one['calls']} calls): it {word} its word on {TITLES[one['hint']]}{held}",
+            f"{where}: it {word} its word on {TITLES[one['hint']]}{held}",
             "warn" if word == "broke" else None, under="  ",
         )  # fmt: skip
         out.prose(f"  {one['reason']}", "dim", under="  ")
+    if said["contained"]:
+        out.line(f"It is {said['contained']}; this call goes to the {said['lane'] or 'list'} lane.")
+    if said["previewed"]:
+        out.line("If it is asked about, it is run over a copy first: the ask shows what it changes, which can be undone.")
     out.line(f"The server claims: {claims(said['claims'])}")
     for hint in said["malformed"]:
         out.line(f"  {hint} is neither true nor false and counts as absent", "warn")

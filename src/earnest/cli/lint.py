@@ -26,6 +26,7 @@ from earnest.lint import baseline as baselines
 from earnest.lint import config as configs
 from earnest.lint import fix as fixes
 from earnest.lint import submission as submissions
+from earnest.lint.audits.unread_source import AUDIT as UNREAD
 from earnest.lint.explain import audits, explain
 from earnest.lint.model import CONFIDENCES, SEVERITIES, Finding, Server, tool_of
 from earnest.lint.propose import Observed, observed, propose, withheld
@@ -129,7 +130,9 @@ def lint(
     servers = servers_of(target or [], ctx.obj, config, timeout, hidden)
     if fix:
         return _fix(servers, evidence, lower, apply, hidden)
-    found: list[Finding] = [] if chosen and not only else examine(servers, selection)
+    # A store's verdicts stand alone, but for what could not be looked at.
+    alone = msgspec.structs.replace(selection, only=frozenset((UNREAD.id,))) if chosen and not only else selection
+    found: list[Finding] = examine(servers, alone)
     passed: list[tuple[str, str, stores.Verdict]] = []
     for one in chosen:
         for server in servers:
@@ -244,6 +247,9 @@ def _fix(servers: Sequence[Server], evidence: str, lower: bool, apply: bool, hid
         rest += scrubbed(fixes.as_json(server.name, left), hidden)
         if not lower:
             _tell_withheld(server, seen)
+        for one in server.unread:
+            told = f"{one.place.path}:{one.place.line} {one.why}; nothing is proposed for it"
+            Terminal(sys.stderr, None, os.environ).prose(told)
     if rest:
         # Standard output may be on its way into `git apply`: what is no patch goes beside it.
         stream = sys.stderr if any(t.place and t.place.path.endswith(".py") for s in servers for t in s.tools) else sys.stdout

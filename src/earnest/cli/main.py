@@ -53,6 +53,7 @@ GROUPS: Final[dict[str, dict[str, Command]]] = {
         "approvals": Command("approvals:app", "Answer the calls that wait for you"),
         "conversation": Command("conversation:app", "What conversations have touched; end or endorse one"),
         "receipts": Command("receipts:app", "What was decided and what came of it; verify the record"),
+        "undo": Command("undo:undo", "Put back what a call changed"),
     },
     "The daemon": {
         "serve": Command("serve:serve", "Serve HTTP without a terminal, for service managers"),

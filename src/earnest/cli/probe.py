@@ -24,6 +24,8 @@ from earnest.config.settings import Settings
 from earnest.core.errors import EarnestError
 from earnest.core.hints import HINTS, RawHints
 from earnest.gateway.glance import Glance, glance
+from earnest.gateway.lanes import contained
+from earnest.gateway.lanes import told as in_lanes
 from earnest.gateway.launch import inherited, launch_of, own_secrets, shown
 from earnest.gateway.served import Launch
 from earnest.shim import paths
@@ -56,7 +58,7 @@ def probe(ctx: typer.Context, target: _Target, timeout: _Timeout = 30.0, as_json
     if as_json:
         typer.echo(msgspec.json.encode(told(seen, identity)).decode())
     else:
-        _draw(output(), seen, identity)
+        _draw(output(), seen, identity, in_lanes(launch).strip())
 
 
 def told(seen: Glance, identity: Identity) -> dict[str, Any]:
@@ -103,7 +105,8 @@ def launch_of_target(target: list[str], behind: tuple[str, ...] | None, config: 
     if word.startswith(("http://", "https://")):
         return word, Launch(url=word), ""
     settings, server = configured(word, config)
-    return word, launch_of(server, folder=settings.folder, env=inherited(os.environ), secrets=os.environ), shown(server)
+    launch = launch_of(server, folder=settings.folder, env=inherited(os.environ), secrets=os.environ)
+    return word, contained(settings, server, launch, os.environ)[0], shown(server)
 
 
 def configured(name: str, config: str) -> tuple[Settings, ServerSettings]:
@@ -129,13 +132,18 @@ def configured(name: str, config: str) -> tuple[Settings, ServerSettings]:
     return settings, server
 
 
-def _draw(out: Terminal, seen: Glance, identity: Identity) -> None:
+def _draw(out: Terminal, seen: Glance, identity: Identity, inside: str) -> None:
     hello = seen.hello
     label = " ".join(str(seen.info[key]) for key in ("name", "version") if seen.info.get(key))
     title = f" ({seen.info['title']})" if seen.info.get("title") else ""
     out.line(f"{label or 'a server without a name'}{title}", "strong")
     out.line(f"  {'command' if identity.kind == 'stdio' else 'address'}:  {identity.display}")
-    for word, value in (("package", identity.package), ("version", identity.version), ("artefact", identity.artefact)):
+    for word, value in (
+        ("runs", inside),
+        ("package", identity.package),
+        ("version", identity.version),
+        ("artefact", identity.artefact),
+    ):
         if value:
             out.line(f"  {(word + ':').ljust(10)}{value}")
     others = [version for version in hello.supported if version != hello.version]

@@ -16,8 +16,10 @@ import typer
 
 from earnest.cli.daemon import kept_in, output, running
 from earnest.cli.options import Config, Json
+from earnest.cli.undo import described
 from earnest.core.errors import EarnestError
 from earnest.core.receipt import Checkpoint, Event, Report
+from earnest.sandbox.undo import Undos
 from earnest.store import payloads, read
 from earnest.store.anchor import Anchor
 from earnest.store.signing import Signer
@@ -101,6 +103,8 @@ def show(id: str, config: Config = "", as_json: Json = False) -> int:
         for kind, digest in (("arguments", found.arguments_sha256), ("result", found.result_sha256)):
             kept = payloads.find(f"{home}/payloads", digest) if digest else None
             line[kind] = msgspec.to_builtins(kept) if kept is not None else None
+        with suppress(EarnestError):
+            line["undo"] = described(Undos(f"{home}/undo", time.time).get(id))
     if as_json:
         print(json.dumps(line, ensure_ascii=False))
         return 0
@@ -119,6 +123,9 @@ def show(id: str, config: Config = "", as_json: Json = False) -> int:
     for kind in ("arguments", "result") if found is not None else ():
         terminal.line(f"{kind}:", "strong")
         terminal.line(_payload(line[kind]))
+    if (undo := line.get("undo")) is not None:
+        until = datetime.fromtimestamp(undo["until"]).isoformat(" ", "minutes")
+        terminal.line(f"undo: {'was done' if undo['undone'] else f'`earnest undo {id}` until {until}'}")
     return 0
 
 

@@ -129,6 +129,7 @@ def server_facts(name: str, found: dict[str, Any]) -> dict[str, Any]:
         "trust": line["trust"],
         "trust_source": line["trust_source"],
         "display": line["display"],
+        "contained": line.get("contained", ""),
         "tools": len(found["tools"]),
         "waiting_pins": sum(tool["pin_state"] != "holds" for tool in found["tools"]),
         "hints_by_basis": dict(bases.most_common()),
@@ -156,7 +157,8 @@ def known(facts: dict[str, Any]) -> str:
         said.append(f"{facts['assayed']} of {facts['tools']} tools assayed{broken}")
     if facts["waiting_pins"]:
         said.append(f"{facts['waiting_pins']} changed or new, see `earnest pins`")
-    return "hints " + ", ".join(said) if said else "no tools"
+    inside = f"; {facts['contained']}" if facts.get("contained") else ""
+    return ("hints " + ", ".join(said) if said else "no tools") + inside
 
 
 def show(terminal: Terminal, opened: Opened, servers: dict[str, dict[str, Any]], demo: bool) -> None:

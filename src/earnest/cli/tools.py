@@ -82,7 +82,8 @@ def _draw(out: Terminal, found: list[dict[str, Any]]) -> None:
             error = one["error"]
             out.error(EarnestError(error["code"], error["message"], error["remedy"]))
             continue
-        out.line(f"{server['name']}   {server['trust']} ({server['trust_source']})   {server['display']}", "strong")
+        inside = f"   {server['contained']}" if server.get("contained") else ""
+        out.line(f"{server['name']}   {server['trust']} ({server['trust_source']}){inside}   {server['display']}", "strong")
         if one["tools"]:
             headers = ["tool", "claims", *(TITLES[name] for name in NAMES), "definition"]
             out.table(headers, [_row(tool) for tool in one["tools"]])

@@ -25,7 +25,8 @@ class Containment(msgspec.Struct, frozen=True):
     and act: `name`, `*.name` or an address, with `:port` where it is neither 80 nor 443. `secrets`: which variables each lane
     gets that hold secrets. `env`: variables of a client's own that all lanes get. `one_lane`: one process for all calls, for
     servers with their state in memory; then nothing is enforced. `list_lane` is asked for the server's lists and all that is no
-    tool call. `tier`: A, B or C; empty for the best that works."""
+    tool call. `tier`: A, B or C; empty for the best that works. `preview`: an asked call that acts is run over a copy first,
+    so that a person sees what it changes."""
 
     read: tuple[Template, ...] = ()
     write: tuple[Template, ...] = ()
@@ -35,6 +36,7 @@ class Containment(msgspec.Struct, frozen=True):
     one_lane: bool = False
     list_lane: Lane = Lane.OBSERVE
     tier: str = ""
+    preview: bool = True
 
 
 def containment(table: Table) -> Containment | bool | None:
@@ -53,6 +55,9 @@ def containment(table: Table) -> Containment | bool | None:
     listing = inner.choice("list_lane", _LISTING, Lane.ACT if one_lane else Lane.OBSERVE)
     if one_lane and listing != Lane.ACT:
         inner.fail("list_lane", "E1005", f"{inner.path('list_lane')} means nothing in one lane", "remove one of the two")
+    preview = inner.flag("preview", not one_lane)
+    if one_lane and preview:
+        inner.fail("preview", "E1005", f"{inner.path('preview')} means nothing in one lane", "remove one of the two")
     found = Containment(
         read=inner.templates("read"),
         write=inner.templates("write"),
@@ -62,6 +67,7 @@ def containment(table: Table) -> Containment | bool | None:
         one_lane=one_lane,
         list_lane=Lane(listing),
         tier=inner.choice("tier", _TIERS, ""),
+        preview=preview,
     )
     inner.finish()
     return found

@@ -150,7 +150,7 @@ def of_command(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Identit
         # A runner that lies in the project is the project's program, whatever it is called.
         run = _runner(argv, env, cwd)
         if run is not None:
-            fetched, settings, rest = run
+            fetched, _, settings, rest = run
             where = f"!{fetched.root}" if fetched.local else ""
             return _of_package(fetched, where, [*settings, "--", *rest], display)
     started, rest = _started(program, argv, cwd)
@@ -167,6 +167,17 @@ def of_command(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Identit
         artefact=_file_digest(started),
         display=display,
     )
+
+
+def installed(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[str, ...] | None:
+    """The command that starts what a runner (`npx`, `uvx`) would, where it lies here already; None where it does not, or the
+    command is no runner's. A version that the runner would look for anew is taken as it lies here."""
+    run = _runner(argv, env, cwd) if argv else None
+    if run is None or not run[0].root:
+        return None
+    package, named, _, rest = run
+    program = packages.program(package, named)
+    return (program, *rest) if program else None
 
 
 def _of_package(package: Package, where: str, words: Sequence[str], display: str) -> Identity:
@@ -211,9 +222,9 @@ _INSTALL: Final = {
 }
 
 
-def _runner(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[Package, list[str], list[str]] | None:
-    """The package a runner fetches and starts, what settles where it comes from, and the package's own
-    arguments."""
+def _runner(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[Package, str, list[str], list[str]] | None:
+    """The package a runner fetches and starts, the program of it where one is named, what settles where it comes from, and the
+    package's own arguments."""
     name, rest = os.path.basename(argv[0]).removesuffix(".cmd"), list(argv[1:])
     if name == "npm" and rest[:1] in (["exec"], ["x"]):
         name, rest = "npx", rest[1:]
@@ -250,7 +261,7 @@ def _runner(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[Pack
     if source == "npm":
         project = _file_digest(os.path.join(cwd, ".npmrc"))
         settings += [f".npmrc={project}"] if project else []
-    return package, settings, arguments
+    return package, target if named else "", settings, arguments
 
 
 def _options(rest: list[str], with_value: frozenset[str]) -> tuple[list[str], str, list[str]]:

@@ -48,6 +48,7 @@ def load(languages: tuple[str, ...] = LANGUAGES) -> Lexicon:
         calendar=calendar,
         negations=joined("negations"),
         after=joined("after"),
+        affirming=joined("affirming"),
         generic=frozenset(fold(word) for word in joined("generic")),
         computed=joined("computed"),
         starts=joined("starts"),

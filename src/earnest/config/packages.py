@@ -105,6 +105,25 @@ def pypi_for_runner(name: str, exact: str, env: Mapping[str, str]) -> Package:
     return Package(source="pypi", name=name, version=exact)
 
 
+def program(package: Package, named: str = "") -> str:
+    """The path of the program that an installed package brings, of several the one `named`, or else named as the package; empty
+    where there is none that can be started by itself."""
+    base = package.name.rpartition("/")[2]
+    if package.source == "pypi":
+        # Below the environment's own folder; a copy in a cache belongs to none.
+        prefix = os.path.abspath(os.path.join(package.root, *[".."] * 4))
+        scripts = _scripts(package.root)
+        found = [os.path.join(prefix, "bin", name) for name in (named, base) if name in scripts]
+        found += [os.path.join(prefix, "bin", name) for name in scripts if len(scripts) == 1]
+    else:
+        declared = _json(os.path.join(package.root, "package.json")).get("bin")
+        programs = {base: declared} if isinstance(declared, str) else declared if isinstance(declared, dict) else {}
+        paths = [programs[name] for name in (named, base) if name in programs]
+        paths += programs.values() if len(programs) == 1 else ()
+        found = [os.path.normpath(os.path.join(package.root, path)) for path in paths if isinstance(path, str)]
+    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
 def pypi_module(python: str, module: str) -> Package | None:
     """The package that holds a module, in the environment of an interpreter at a path."""
     top = module.split(".")[0]

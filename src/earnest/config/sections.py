@@ -136,11 +136,12 @@ class Listen(msgspec.Struct, frozen=True):
 
 class Receipts(msgspec.Struct, frozen=True):
     """`strict` waits for the disk before a call goes out; `redact` are names of members whose values
-    are not kept, or regular expressions of text that is not."""
+    are not kept, or regular expressions of text that is not. `undo_days`: how long a call can be undone."""
 
     strict: bool = False
     payloads: bool = True
     payload_days: float = 7.0
+    undo_days: float = 7.0
     redact: tuple[str, ...] = ()
 
 
@@ -370,6 +371,7 @@ def receipts(table: Table) -> Receipts:
         strict=table.flag("strict", d.strict),
         payloads=table.flag("payloads", d.payloads),
         payload_days=table.number("payload_days", d.payload_days, most=36500),
+        undo_days=table.number("undo_days", d.undo_days, most=36500),
         redact=table.texts("redact"),
     )
     table.finish()

@@ -63,6 +63,7 @@ include = ["servers.toml"]
 # strict = false
 # payloads = true
 # payload_days = 7
+# undo_days = 7
 # redact = []
 
 # [flow]

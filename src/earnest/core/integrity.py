@@ -49,6 +49,8 @@ from earnest.core.values import Token, leaves, tokens
 from earnest.core.verdict import Reason, Remedy, Verdict
 
 RULE: Final = "flow/integrity"
+UNDOABLE: Final = "what it changes can be undone"
+"""The exemption that holds only if the call is made so that it can be undone."""
 _SHOWN: Final = 4
 _MOST_VALUES: Final = 2000
 _LONG: Final = 60
@@ -131,10 +133,10 @@ def judge(call: Call, ledger: Ledger, reader: Reader, *, untrusted: bool, memory
 def _exempt(call: Call, reader: Reader) -> str:
     if call.read_only:
         return ""
-    if call.undoable:
-        exempt = "its effect can be undone"
-    elif not call.destructive and not call.open_world and not call.can_exfiltrate:
+    if not call.destructive and not call.open_world and not call.can_exfiltrate:
         exempt = "it only adds, in a closed world"
+    elif call.undoable:
+        exempt = UNDOABLE
     else:
         return ""
     for path, value in leaves(call.arguments):

@@ -43,18 +43,19 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class Lexicon(msgspec.Struct, frozen=True):
-    """The words of all languages together. `after`: negations that follow what they negate. `generic`:
-    values that say little by themselves. `computed`: words that ask for a
-    number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word that may be a noun
-    (`email~`) is a verb. `delegates`: words that leave to a text what is to be done ("follow the instructions"). `turns`: by
-    name, words that say how a value is to be found (`TURNS`). `roles`: by role, words in names of arguments. `loaded`: names
-    of files that something runs or obeys later, as regular expressions."""
+    """The words of all languages together. `after`: negations that follow what they negate. `affirming`: phrases that hold a
+    negation and negate nothing that follows ("don't forget to"). `generic`: values that say little by themselves. `computed`:
+    words that ask for a number to be worked out. `starts`: words that say how a name begins. `leads`: words after which a word
+    that may be a noun (`email~`) is a verb. `delegates`: words that leave to a text what is to be done ("follow the
+    instructions"). `turns`: by name, words that say how a value is to be found (`TURNS`). `roles`: by role, words in names of
+    arguments. `loaded`: names of files that something runs or obeys later, as regular expressions."""
 
     verbs: Mapping[str, Verb] = {}
     objects: Mapping[str, Thing] = {}
     calendar: Calendar = Calendar()
     negations: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    affirming: tuple[str, ...] = ()
     generic: frozenset[str] = frozenset()
     computed: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()
@@ -90,7 +91,11 @@ _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _KINDS: Final = {"p": ("file",), "u": ("web",), "i": ("money",), "e": ("user", "contact")}
 """What a value of a type names by itself: who writes a path speaks of a file."""
 _ENDS_NEGATION: Final = re.compile(r"[,，、:]|\bbut\b|\baber\b|\bpero\b")
-_ENDS_CLAUSE: Final = re.compile(r"[,:(]|\bund\b|\boder\b|\bdann\b|\baber\b|\bsondern\b|\bwenn\b")
+_INTERRUPTED: Final = re.compile(r"(?:\b(?:not|don['’]?t|never|nunca|jamás|niemals|nie)|不要|别|勿)\s*[,，][^,，]{1,80}[,，]")
+"""`Do not, under any circumstances, send`: the negation goes on behind the second comma."""
+_ENDS_CLAUSE: Final = re.compile(
+    r"[,:(]|\bund\b|\boder\b|\bdann\b|\baber\b|\bsondern\b|\bwenn\b|\bdass\b|\bweil\b|\bobwohl\b|\bob\b"
+)
 _PASSIVE: Final = frozenset(("be", "get", "gets", "getting", "have", "being"))
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _AFTER_JA: Final = re.compile(r"^.{0,4}(?:ないで|なくて|しない|せず|ません)")
@@ -167,6 +172,7 @@ class Reader:
         self._turns = _Finder(lexicon.turns)
         self._after = _Finder({"not": lexicon.after})
         self._negations = _Finder({"not": lexicon.negations})
+        self._affirming = _phrases(lexicon.affirming)
         self.starts = tuple(tuple(token.key for token in tokens(phrase)) for phrase in lexicon.starts)
         self._loaded = re.compile("|".join(lexicon.loaded)) if lexicon.loaded else None
         self._tool_verbs = _named({concept: verb.tool for concept, verb in lexicon.verbs.items()})
@@ -267,7 +273,7 @@ class Reader:
         found: list[str] = []
         for _, sentence in _sentences(fold(text)):
             words = [(match.group(), match.start()) for match in _WORD.finditer(sentence)]
-            no = [at for _, at in self._negations.find(sentence, words)]
+            no = self._denied(sentence, words)
             after = [at for _, at in self._after.find(sentence, words)]
             if not no and not after and not _NOT_JA.search(sentence):
                 continue
@@ -283,6 +289,14 @@ class Reader:
                     found.append(token.key)
         return found
 
+    def _denied(self, sentence: str, words: Sequence[tuple[str, int]]) -> list[int]:
+        """Where a sentence says no to what follows."""
+        no = [at for _, at in self._negations.find(sentence, words)]
+        if no and self._affirming is not None:
+            spans = [match.span() for match in self._affirming.finditer(sentence)]
+            no = [at for at in no if not any(start <= at < end for start, end in spans)]
+        return no + [match.end() - 1 for match in _INTERRUPTED.finditer(sentence)]
+
     def wishes(self, text: str) -> list[Wish]:
         """The wishes of each sentence of the user's own words."""
         found = []
@@ -292,7 +306,7 @@ class Reader:
         for start, sentence in _sentences(folded):
             quoted = [(first - start, last - start) for first, last in inside]
             words = [(match.group().removesuffix("'s").removesuffix("’s"), match.start()) for match in _WORD.finditer(sentence)]
-            no = [at for _, at in self._negations.find(sentence, words)]
+            no = self._denied(sentence, words)
 
             after = [at for _, at in self._after.find(sentence, words)]
 
@@ -393,12 +407,19 @@ def _negated(sentence: str, at: int, negations: Sequence[int]) -> bool:
     if _CJK.match(sentence, at) and _AFTER_JA.search(sentence[at + 1 : at + 12]):
         return True
     # A negation reaches as far as a few words go; a comma or "but" ends it.
-    return any(no < at and at - no <= 24 and not _ENDS_NEGATION.search(sentence, no, at) for no in negations)
+    return any(no < at and at - no <= 24 and not _ENDS_NEGATION.search(sentence, no + 1, at) for no in negations)
 
 
 def _negated_after(sentence: str, at: int, negations: Sequence[int]) -> bool:
     """`Lösche die Datei nicht`: a negation at the end of the verb's own clause."""
     return any(at < no <= at + 60 and not _ENDS_CLAUSE.search(sentence, at, no) for no in negations)
+
+
+def _phrases(phrases: Sequence[str]) -> re.Pattern[str] | None:
+    """Finds any of some phrases, as whole words where the script has blanks."""
+    entries = [re.escape(fold(phrase)) for phrase in phrases]
+    whole = [entry if _CJK.match(entry) else rf"(?<![\w'’-]){entry}(?![\w'’-])" for entry in entries]
+    return re.compile("|".join(whole)) if whole else None
 
 
 def _named(words: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:

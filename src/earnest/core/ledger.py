@@ -42,6 +42,8 @@ _SECRET: Final = re.compile(
 _MISSING_BLANK: Final = re.compile(r"(?<=[^\W_])\.(?=[A-Z][a-z]*\s)")
 _POINT: Final = re.compile(r"(^|[.;!?\n]|:(?=\s))[ \t]*\(?\d{1,2}[.)](?=\s)", re.MULTILINE)
 _PROPER: Final = re.compile(r"(?<=[^\W_] )[A-Z][^\W_]{3,}(?![\w@./-])")
+RESULT_BYTES: Final = 256 * 1024
+"""A longer result is not taken apart: the conversation then counts as having read more than can be compared."""
 _RECORDS: Final = 4096
 _WISH_COST: Final = 1600
 _HANDLE_COST: Final = 1200
@@ -225,6 +227,12 @@ class Ledger:
         data = structured(result)
         self._records(data, server)
         self.records.took(data, server, arguments, trusted=trusted)
+
+    def overflowed(self) -> None:
+        """More came back than is taken apart: from now on it could have held whatever neither the user nor a trusted source
+        said, and any record beside those that are known. What is known stays."""
+        self.values.untrusted.full = True
+        self._lost_records = self.records.lost = True
 
     def harmless(self, result: Any) -> bool:
         """Whether a result holds nothing that could instruct: numbers, truth values, dates, UUIDs; and, in a list, short

@@ -37,6 +37,7 @@ from earnest.gateway.stdio_front import StdioFront
 from earnest.gateway.tokens import Tokens
 from earnest.gateway.tracks import layer_for
 from earnest.gateway.views import Views
+from earnest.gateway.violations import Violations
 from earnest.gateway.world import World, Worlds
 from earnest.net.checks import loopback_hosts
 from earnest.net.limits import ServerLimits
@@ -52,6 +53,8 @@ from earnest.pdp.hooked import Answer, Event, Hooks, Parts
 from earnest.pdp.ids import Ids
 from earnest.pdp.persist import KeptEndorsements, KeptLabels, KeptMarks
 from earnest.protocol.envelope import Limits
+from earnest.sandbox import places
+from earnest.sandbox.undo import Undos
 from earnest.shim import paths
 from earnest.store.base import Head
 from earnest.store.payloads import Payloads
@@ -119,6 +122,10 @@ class App:
             secrets=ctx.scrub,
         )
         self.records = Records(self.receipts, self.payloads, time.time, ctx.scrub)
+        self.undos = Undos(f"{ctx.instance}/undo", time.time, settings.receipts.undo_days)
+        for line in self.undos.recover():
+            self.records.note("commit-recovered", line)
+            ctx.log.warning("%s", line)
         self.conversations = Conversations(KeptLabels(self.store), time.time)
         self.conversations.loss = tell_loss(self.store, self.records, ctx.log)
         self.host_keys = HostKeys(self.conversations, ctx.hosts, lambda: ctx.children.alive)
@@ -179,15 +186,19 @@ class App:
             records=self.records,
             approvals=self.approvals,
             seal=Seal(f"{self.ctx.instance}/seal.key"),
-            connect=Connector(log, self.ctx.children.add, self.ctx.children.remove, self.ctx.scrub),
+            connect=Connector(
+                log, self.ctx.children.add, self.ctx.children.remove, self.ctx.scrub, Violations(self).stopped
+            ),
             wall=time.time,
             log=log,
+            undos=self.undos,
             scrub=self.ctx.scrub,
         )
         self.gateway.layer = layer_for(self.gateway, self.receipts, self.payloads)
         self.gateway.start()
         self.hook_side.mark()
         self.gateway.spawn(self._load_key())
+        self.gateway.spawn(asyncio.to_thread(places.sweep))  # boxes of a daemon that was killed
         self._housekeeper = loop.call_later(60, self._keep_house)
 
     async def _load_key(self) -> None:
@@ -209,6 +220,7 @@ class App:
         try:
             self.payloads.flush()
             self.payloads.prune()
+            self.gateway.spawn(asyncio.to_thread(self.undos.prune))
             self.receipts.checkpoint()
         except EarnestError as error:
             self.ctx.log.warning("%s", error)

@@ -38,6 +38,7 @@ from earnest.store.base import Approval, Lock, lock_text
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
+    from earnest.gateway.previewing import Preview
     from earnest.gateway.relay import Relay
 
 STATE_S: Final = 900.0
@@ -77,6 +78,8 @@ class Asking:
 
     def ask(self, relay: Relay) -> None:
         """The verdict was ask: find a yes, or a person. Records the decision."""
+        if self._gateway.previews.begin(relay):
+            return  # and it is asked about once that is over
         judgement = relay.judgement
         assert judgement is not None
         lock = lock_of(judgement)
@@ -100,7 +103,7 @@ class Asking:
         if not settings.queue and not (client.asks_person and self._can_form(relay)):
             relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
             return
-        approval = self.approvals.ask(lock, prompt_json(judgement))
+        approval = self.approvals.ask(lock, prompt_json(judgement, relay.preview))
         if client.asks_person and self._can_form(relay):
             self._ask_in_band(relay, lock, approval)
         else:
@@ -108,6 +111,7 @@ class Asking:
 
     def withdraw(self, relay: Relay) -> None:
         """The client no longer wants the call."""
+        self._gateway.previews.stop(relay)
         hold = self._drop(relay)
         if hold is not None and not self.approvals.waited_for(hold.approval.id):
             self.approvals.withdraw(hold.approval.id)
@@ -123,7 +127,7 @@ class Asking:
     def _ask_in_band(self, relay: Relay, lock: Lock, approval: Approval) -> None:
         judgement = relay.judgement
         assert judgement is not None
-        form = forms.form(_prompt_text(judgement), secrets.token_hex(4))
+        form = forms.form(_prompt_text(judgement, relay.preview), secrets.token_hex(4))
         if relay.session.modern:
             now = int(self._gateway.wall() * 1000)
             state = forms.State(
@@ -281,7 +285,10 @@ class Asking:
         hold = self._hold(relay, approval)
         loop = self._gateway.loop
         hold.stop = self.approvals.on_decision(approval.id, lambda state: self._queue_answer(relay, hold, state))
-        hold.timer = loop.call_later(settings.hold_s, self._held_long_enough, relay)
+        assert relay.judgement is not None
+        # What a preview took is part of the time a client waits.
+        spent = self._gateway.wall() - relay.judgement.time if relay.preview is not None else 0.0
+        hold.timer = loop.call_later(max(settings.hold_s - spent, min(1.0, settings.hold_s)), self._held_long_enough, relay)
         if relay.progress_token:
             hold.ticker = loop.call_later(PROGRESS_EVERY_S, self._tick, relay, hold, 1)
         self._gateway.asked(approval)
@@ -344,14 +351,13 @@ class Asking:
         assert old is not None
         relay.look_up()
         judgement = self._gateway.engine.judge(relay.question())
-        judgement.approval = approval
+        judgement.approval, judgement.change = approval, old.change
         relay.judgement = judgement
         if judgement.verdict is Verdict.DENY:
             self._gateway.records.decided(judgement, "deny")
             relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
         elif judgement.verdict is Verdict.ASK and lock_of(judgement) != lock_of(old):
-            judgement.approval = ""
-            relay.judgement = judgement
+            judgement.approval = judgement.change = ""
             self.ask(relay)
         else:
             relay.release()
@@ -412,7 +418,7 @@ def _digest(lock: Lock) -> str:
 
 def _call_digest(lock: Lock) -> str:
     """Of a lock what the call itself is: without what moves around it."""
-    return _digest(msgspec.structs.replace(lock, labels=0, policy_sha256=""))
+    return _digest(msgspec.structs.replace(lock, labels=0, policy_sha256="", change=""))
 
 
 def _text(raw: bytes) -> str | None:
@@ -423,7 +429,7 @@ def _text(raw: bytes) -> str | None:
         return None
 
 
-def prompt_facts(judgement: Judgement) -> PromptFacts:
+def prompt_facts(judgement: Judgement, preview: Preview | None = None) -> PromptFacts:
     """What a person is shown of a call."""
     question = judgement.question
     profile, claims = judgement.profile, question.tool.claims
@@ -435,19 +441,20 @@ def prompt_facts(judgement: Judgement) -> PromptFacts:
         arguments=question.arguments or b"{}",
         reasons=tuple(reason.text for reason in judgement.reasons if reason.verdict is not Verdict.ALLOW),
         client=question.client,
+        preview=preview.lines if preview is not None else (),
     )
 
 
-def _prompt_text(judgement: Judgement) -> str:
-    return render_prompt(prompt_facts(judgement))
+def _prompt_text(judgement: Judgement, preview: Preview | None = None) -> str:
+    return render_prompt(prompt_facts(judgement, preview))
 
 
-def prompt_json(judgement: Judgement) -> str:
+def prompt_json(judgement: Judgement, preview: Preview | None = None) -> str:
     """What the queue keeps of an ask: the text, and the facts that other answers than yes and no need."""
     question = judgement.question
     return msgspec.json.encode(
         {
-            "text": _prompt_text(judgement),
+            "text": _prompt_text(judgement, preview),
             "server": question.server.name,
             "identity": question.server.identity,
             "method": question.method,
@@ -459,5 +466,6 @@ def prompt_json(judgement: Judgement) -> str:
             "content_arguments": sorted(question.tool.takes_text),
             "reasons": [[r.rule, r.text, r.verdict.word] for r in judgement.reasons],
             "remedies": [[r.text, r.command] for r in judgement.remedies],
+            "preview": preview.as_json() if preview is not None else None,
         }
     ).decode()

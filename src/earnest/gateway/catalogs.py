@@ -30,7 +30,6 @@ from earnest.gateway.operator import looking, refiners_of
 from earnest.gateway.served import Launch, Served
 from earnest.pdp.catalog import Refiner, Server, Tool, Words, stricter
 from earnest.pdp.persist import KeptPins
-from earnest.shim import paths
 from earnest.store.anchor import loss_of
 from earnest.store.base import Evidence, OperatorLabel, Store
 from earnest.store.base import Server as ServerRow
@@ -155,19 +154,10 @@ class Catalogs:
         return Served(name, known.server, launch, timeout=timeout, shared=False)
 
     def _contained(self, settings: ServerSettings, launch: Launch) -> Launch:
-        """A launch with what it is granted, where the server is to be contained."""
-        containment = self.settings.containment(settings)
-        if containment is None or launch.url:
-            return launch
-        own = (paths.home(self._secrets), *filter(None, (self.settings.path, *self.settings.includes)))
-        grants, unnamed = lanes.grants_of(
-            containment, settings, launch, folder=self.settings.folder, secrets=self._secrets, own=own
-        )
+        found, unnamed = lanes.contained(self.settings, settings, launch, self._secrets)
         for name in unnamed:
-            self._log(
-                f"[{settings.name}] {name} looks like a secret and goes to no lane: name it in contain.secrets or contain.env"
-            )
-        return msgspec.structs.replace(launch, grants=grants)
+            self._log(f"[{settings.name}] {name} looks like a secret and goes to no lane: [contain] secrets or env can name it")
+        return found
 
     def configured(self, name: str) -> bool:
         """Whether the configuration has a server of this name that can be started."""
@@ -355,6 +345,7 @@ class Catalogs:
             sanitizer=self._sanitizer(entry.name, tool.name),
             lane=lane,
             contained=contained,
+            undoable=grants is not None and lanes.undoable(grants, lane),
         )
 
     def _sanitizer(self, server: str, tool: str) -> Sanitizer | None:

@@ -38,7 +38,8 @@ class Connector:
         launch = served.launch
         if lane is not None:
             return ContainedLink(
-                served,
+                served.name,
+                launch,
                 lane,
                 stopped=lambda what: self._refused(served, lane, what),
                 client=client,

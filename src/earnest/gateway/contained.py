@@ -15,11 +15,11 @@ import msgspec
 from earnest.core import pin
 from earnest.core.errors import EarnestError
 from earnest.core.lanes import Lane
-from earnest.gateway.lanes import boxed
-from earnest.gateway.served import Served
+from earnest.gateway.lanes import boxed, letter
+from earnest.gateway.served import Launch
+from earnest.gateway.ungranted import proposal, ungranted
 from earnest.pdp.catalog import Tool
 from earnest.protocol.envelope import Message
-from earnest.sandbox import tiers
 from earnest.sandbox.box import Box, Event
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.opening import pages
@@ -46,22 +46,27 @@ class ContainedLink(StdioLink):
 
     def __init__(
         self,
-        served: Served,
+        name: str,
+        launch: Launch,
         lane: Lane,
         *,
-        stopped: Callable[[Stopped], None],
+        stopped: Callable[[Stopped], None] = lambda what: None,
         **more: Any,
     ) -> None:
-        super().__init__(f"{served.name} ({lane} lane)", (), env={}, cwd=None, **more)
+        super().__init__(f"{name} ({lane} lane)", (), env={}, cwd=None, **more)
         self.lane = lane
         self.offered: dict[str, bytes] = {}
         """The tools that this lane lists, where it is not the one whose list is served."""
         self.box: Box | None = None
-        self._launch = served.launch
+        self._server = name
+        self._launch = launch
         self._stopped = stopped
         self._heard = 0
         self._opened = False
+        self._tier = ""
         self._under_way: set[_Heard] = set()
+        self._unsure = False
+        """It acts when no call is under way, or may still be at one that was given up: no call is alone any more."""
 
     async def open(self) -> ServerHello:
         """Raises E18xx, E1251 and E1252 besides what any link raises."""
@@ -70,13 +75,23 @@ class ContainedLink(StdioLink):
         try:
             hello = await super().open()
         except EarnestError as error:
-            raise _with_words(error, self._refused()) from None
+            named = await asyncio.to_thread(ungranted, self._launch)
+            raise _with_words(error, self._refused(), proposal(self._server, named), self._another()) from None
         self._between()
         self._opened = True
         return hello
 
+    def _another(self) -> str:
+        grants = self._launch.grants
+        if grants is None or self.lane is not grants.list_lane or self.lane is Lane.ACT:
+            return ""
+        return (
+            f'Where it has to write, or needs a secret, to start: [servers.{self._server}.contain] list_lane = "act", or "net".'
+        )
+
     def _boxed(self) -> Box:
         tier, plan = boxed(self._launch, self.lane)
+        self._tier = letter(tier)
         return tier.box(plan)
 
     async def close(self) -> None:
@@ -102,10 +117,15 @@ class ContainedLink(StdioLink):
     ) -> Exchange:
         if method != "tools/call":
             return super().call(method, params, handler, id=id, headers=headers, named=named)
-        heard = _Heard(self, handler, named)
+        try:
+            tool = named or msgspec.json.decode(params, type=_Named).name
+        except msgspec.MsgspecError:
+            tool = ""
+        heard = _Heard(self, handler, tool)
         self._between()
+        heard.alone = not self._unsure and not self._under_way
         for other in self._under_way:
-            other.alone = heard.alone = False
+            other.alone = False
         self._under_way.add(heard)
         exchange = super().call(method, params, heard, id=id, headers=headers, named=named)
         return _Contained(exchange, heard)
@@ -142,7 +162,14 @@ class ContainedLink(StdioLink):
     def _between(self) -> None:
         """Take note of what nobody's call did, so that it is not taken for the next one's."""
         if not self._under_way and (events := self._refused()):
+            self._unsure = self._opened
             self._tell("", events)
+
+    def _given_up(self, heard: _Heard) -> None:
+        """Nobody waits for this call; the server may go on with it all the same."""
+        if heard in self._under_way:
+            self._unsure = True
+            self._over(heard)
 
     def _over(self, heard: _Heard) -> None:
         if heard not in self._under_way:
@@ -152,8 +179,7 @@ class ContainedLink(StdioLink):
             self._tell(heard.tool if heard.alone else "", events)
 
     def _tell(self, tool: str, events: tuple[Event, ...]) -> None:
-        assert self.box is not None
-        self._stopped(Stopped(tool, events, tiers.LETTERS.get(self.box.tier, self.box.tier)))
+        self._stopped(Stopped(tool, events, self._tier))
 
 
 class _Heard:
@@ -169,6 +195,9 @@ class _Heard:
 
     def over(self) -> None:
         self._link._over(self)
+
+    def given_up(self) -> None:
+        self._link._given_up(self)
 
     def reply(self, reply: Reply) -> None:
         self.over()
@@ -199,14 +228,20 @@ class _Contained(Exchange):
 
     def cancel(self, reason: str = "") -> None:
         self._exchange.cancel(reason)
-        self._heard.over()
+        self._heard.given_up()
 
 
-def _with_words(error: EarnestError, stopped: Sequence[Event]) -> EarnestError:
-    """An error of the start with what the box stopped before it: most likely that is why."""
+def _with_words(error: EarnestError, stopped: Sequence[Event], proposed: str, another: str) -> EarnestError:
+    """An error of the start with what the box stopped before it, or what its command names and is not granted: most likely that
+    is why."""
     told = list(dict.fromkeys(f"{event.subject}{f':{event.port}' if event.port else ''}" for event in stopped))
-    if not told:
+    remedies = [proposed] if proposed else []
+    if told:
+        shown = ", ".join(told[:_SAID]) + (" …" if len(told) > _SAID else "")
+        remedies.append(f"Its box stopped it from {shown}.")
+    if another and not proposed:
+        remedies.append(another)
+    if not remedies:
         return error
-    shown = ", ".join(told[:_SAID]) + (" …" if len(told) > _SAID else "")
-    remedy = f"Its box stopped it from reaching {shown}. docs/containment.md shows how to grant folders, hosts and secrets."
-    return EarnestError(error.code, error.message, remedy, exit_code=error.exit_code, said=error.said)
+    remedies.append("docs/containment.md shows how to grant folders, hosts and secrets.")
+    return EarnestError(error.code, error.message, " ".join(remedies), exit_code=error.exit_code, said=error.said)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def begin(call: Relay) -> None:
     """Queue an allowed call for the link of its lane, at once or when that is open, or end it because it cannot go there."""
     link, served, judgement = call.link, call.served, call.judgement
-    if served is None or served.list_lane is None or judgement is None:
+    if served is None or served.list_lane is None or judgement is None or (call.preview is not None and call.preview.real):
         call.gateway.queue(call)
         return
     lane = judgement.lane or call.gateway.tasks.lane(served, call.subject) or served.list_lane

@@ -54,7 +54,7 @@ def _detail(row: Evidence) -> dict[str, Any]:
 
 
 def told(row: Evidence, tool_pin: str, artefact: str, start: str) -> dict[str, Any]:
-    """A row for a person."""
+    """A row for a person. `lane`: where it was stopped in a lane, rather than seen in an assay."""
     detail = _detail(row)
     return {
         "hint": row.hint,
@@ -62,6 +62,7 @@ def told(row: Evidence, tool_pin: str, artefact: str, start: str) -> dict[str, A
         "holds": row.verdict == "violated" or holds(row, tool_pin, artefact, start),
         "reason": str(detail.get("reason", "")),
         "tier": str(detail.get("tier", "")),
+        "lane": str(detail.get("lane", "")),
         "calls": detail.get("calls", 0),
         "seen_at": row.seen_at,
     }

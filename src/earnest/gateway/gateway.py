@@ -22,6 +22,7 @@ from earnest.gateway.levels import Levels
 from earnest.gateway.links import Links, Owner
 from earnest.gateway.lists import changed, render
 from earnest.gateway.names import Names
+from earnest.gateway.previewing import Previews
 from earnest.gateway.records import Records
 from earnest.gateway.relay import Relay
 from earnest.gateway.rounds import Rounds
@@ -40,6 +41,7 @@ from earnest.pdp.catalog import Tool
 from earnest.pdp.engine import Engine
 from earnest.protocol import bridge
 from earnest.protocol.envelope import Message
+from earnest.sandbox.undo import Undos
 from earnest.store.base import Approval
 from earnest.upstream.base import Link
 from earnest.upstream.opening import ClientHello
@@ -78,6 +80,7 @@ class Gateway:
         connect: Connect,
         wall: Callable[[], float],
         log: Callable[[str], None],
+        undos: Undos,
         scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
         """`scrub` takes secrets out of what clients are told in earnest's own words."""
@@ -95,6 +98,7 @@ class Gateway:
         self.views = Views(settings.views)
         self.links = Links(restarts=settings.limits.restarts, first_pause_s=settings.limits.restart_wait_s)
         self.asking = Asking(self, approvals)
+        self.previews = Previews(undos)
         self.server_requests = ServerRequests(self)
         self.rounds = Rounds()
         self.answers = Answers()
@@ -396,7 +400,7 @@ class Gateway:
     def rendered(self, tool: Tool, alias: str) -> bytes:
         """A tool as served; kept while its profile and pin stay as they are."""
         key = (id(tool), alias)
-        mark = hash((tool.profile, tool.state, tool.pin))
+        mark = hash((tool.profile, tool.state, tool.pin, tool.words.lane))
         known = self._rendered.get(key)
         if known is not None and known[0] == mark:
             return known[1]
@@ -489,9 +493,16 @@ class Gateway:
                     relay.unavailable(error)
             return
         if self.layer is not None:
-            queue += self.layer.depart()
+            try:
+                queue += self.layer.depart()
+            except Exception as error:
+                self.loop.call_exception_handler({"message": "calls along tracks could not be sent", "exception": error})
         for relay in queue:
-            relay.send()
+            try:
+                relay.send()
+            except Exception as error:  # a mistake with one call keeps none of the others
+                self.loop.call_exception_handler({"message": "a call could not be sent", "exception": error})
+                relay.lost(EarnestError("E1506", "earnest made a mistake"), sent=True)
 
     def asked(self, approval: Approval) -> None:
         """A call waits for a person."""

@@ -13,6 +13,7 @@ import msgspec
 from earnest.core.errors import EarnestError
 from earnest.core.hints import EffectiveHints, RawHints, effective, raw_from_wire
 from earnest.core.scrub import Scrubber
+from earnest.gateway.contained import ContainedLink
 from earnest.gateway.served import Launch
 from earnest.net.dial import TlsSettings
 from earnest.upstream.base import ServerHello
@@ -88,6 +89,9 @@ def _link(name: str, launch: Launch, timeout: float, words: deque[str], scrub: S
         return HttpLink(
             name, launch.url, client=client, log=log, headers=launch.headers, tls=tls, open_timeout=timeout, scrub=scrub
         )
+    if launch.grants is not None:
+        lane = launch.grants.list_lane
+        return ContainedLink(name, launch, lane, client=client, log=log, open_timeout=timeout, scrub=scrub)
     return StdioLink(
         name, launch.argv, env=launch.env, cwd=launch.cwd, client=client, log=log, open_timeout=timeout, scrub=scrub
     )

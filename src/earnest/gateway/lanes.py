@@ -14,8 +14,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from earnest.config import identity as identities
 from earnest.config.containing import Containment
 from earnest.config.sections import ServerSettings
+from earnest.config.settings import Settings
 from earnest.config.variables import Template
 from earnest.core.errors import EarnestError
 from earnest.core.lanes import Lane, enforced, lane_of
@@ -24,15 +28,15 @@ from earnest.gateway.launch import inherited
 from earnest.gateway.secrecy import secret_values
 from earnest.gateway.served import Grants, Launch
 from earnest.pdp.catalog import Tool
-from earnest.sandbox import tiers
 from earnest.sandbox.box import Folder, Limits, Plan, Tier
+from earnest.shim import paths
 
 _NEEDED: Final = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "TERM"))
 _SET: Final = {"PYTHONDONTWRITEBYTECODE": "1"}
 """A cache beside a program is no effect of a tool, and cannot be written where programs lie."""
-_LONGEST_S: Final = 20.0 * 86400
-LIMITS: Final = Limits(wall_s=_LONGEST_S, cpu_s=1 << 30, memory=4 << 30, processes=512, disk=2 << 30)
-"""A server lives as long as its clients, so time hardly is a limit; the rest keeps it from taking the machine."""
+_FOREVER_S: Final = 10.0 * 365 * 86400
+LIMITS: Final = Limits(wall_s=_FOREVER_S, cpu_s=1 << 30, memory=4 << 30, processes=512, disk=2 << 30)
+"""A server lives as long as its clients, so time is no limit; the rest keeps it from taking the machine."""
 _FETCHING: Final = frozenset(("npx", "uvx", "pipx", "bunx", "pnpx", "docker", "podman"))
 
 
@@ -69,8 +73,23 @@ def grants_of(
         one_lane=containment.one_lane,
         list_lane=containment.list_lane,
         tier=containment.tier,
+        preview=containment.preview,
     )
     return grants, tuple(sorted(unnamed))
+
+
+def contained(
+    settings: Settings, server: ServerSettings, launch: Launch, secrets: Mapping[str, str]
+) -> tuple[Launch, tuple[str, ...]]:
+    """A launch with what it is granted, where the configuration wants the server contained; and the names of `grants_of`.
+    Raises as that does."""
+    containment = settings.containment(server)
+    if containment is None or launch.url:
+        return launch, ()
+    own = (paths.home(secrets), *filter(None, (settings.path, *settings.includes)))
+    grants, unnamed = grants_of(containment, server, launch, folder=settings.folder, secrets=secrets, own=own)
+    grants = msgspec.structs.replace(grants, undo=grants.preview and settings.receipts.undo_days > 0)
+    return msgspec.structs.replace(launch, grants=grants), unnamed
 
 
 def _path(template: Template, folder: str, secrets: Mapping[str, str], own: Sequence[str]) -> str:
@@ -128,10 +147,11 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
             raise EarnestError("E1251", f"{each.target} was granted and is not there", "Make it, or correct the grant.")
     reaches = bool(grants.hosts) and lane in (Lane.NET, Lane.ACT)
     cwd = launch.cwd if launch.cwd and any(_within(launch.cwd, each.target) for each in folders) else home
+    argv = _command(launch)
     if cwd == home:
-        _check_command(launch)
+        _check_words(argv, launch.cwd or "")
     return Plan(
-        argv=launch.argv,
+        argv=argv,
         env=environment(launch, lane),
         cwd=cwd,
         home=home,
@@ -140,28 +160,41 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
         hosts=grants.hosts if reaches else (),
         limits=LIMITS,
         watch=True,
+        strict=True,
     )
 
 
-def _check_command(launch: Launch) -> None:
-    """Raise E1252 for a command that means something by its working folder, which the box does not show, or that would first
-    fetch what it runs."""
+def _command(launch: Launch) -> tuple[str, ...]:
+    """What is started: for a runner (`npx`, `uvx`) what it would start, which has to lie here, since a box has nothing to fetch
+    it from. Raises E1252."""
     name = os.path.basename(launch.argv[0])
-    if name in _FETCHING or (name == "uv" and "run" in launch.argv):
-        raise EarnestError(
-            "E1252",
-            f"`{name}` fetches what it starts, or starts it elsewhere; a contained server has nothing to fetch from",
-            "Install the server, and give the path of its own program as its command.",
-        )
-    for number, word in enumerate(launch.argv):
-        if os.path.isabs(word) or word.startswith("-") or not launch.cwd or (number == 0 and "/" not in word):
+    if name not in _FETCHING and not (name in ("uv", "npm") and {"run", "exec", "x"} & set(launch.argv[1:3])):
+        return launch.argv
+    found = identities.installed(launch.argv, launch.env, launch.cwd or "/")
+    if found is not None:
+        return found
+    remedy = {
+        "npx": "Start it once without `contain`: then it is in npm's cache. Or install it and give its own program.",
+        "uvx": "Install it (`uv tool install NAME`), or give its own program as the command.",
+    }
+    raise EarnestError(
+        "E1252",
+        f"`{name}` fetches what it starts, or starts it elsewhere; a contained server has nothing to fetch from",
+        remedy.get(name, "Install the server, and give the path of its own program as the command."),
+    )
+
+
+def _check_words(argv: Sequence[str], cwd: str) -> None:
+    """Raise E1252 for a command that means something by a working folder, which the box does not show."""
+    for number, word in enumerate(argv):
+        if os.path.isabs(word) or word.startswith("-") or not cwd or (number == 0 and "/" not in word):
             continue
-        path = os.path.join(launch.cwd, word)
+        path = os.path.join(cwd, word)
         if os.path.isfile(path) or (os.path.isdir(path) and ("/" in word or word in (".", ".."))):
             raise EarnestError(
                 "E1252",
-                f"{shlex.quote(word)} in the command means something in {launch.cwd}, which is not granted",
-                f"Write the whole path, or grant the folder: [servers.NAME.contain] read = [{launch.cwd!r}]",
+                f"{shlex.quote(word)} in the command means something in {cwd}, which is not granted",
+                f"Write the whole path, or grant the folder: [servers.NAME.contain] read = [{cwd!r}]",
             )
 
 
@@ -174,6 +207,8 @@ def tier_of(grants: Grants) -> Tier:
 
     Raises E1254 where there is none: what is to be contained is not started without.
     """
+    from earnest.sandbox import tiers  # here, since it loads all that boxes are made by
+
     try:
         found = _found[grants.tier] = tiers.choose(grants.tier)
     except EarnestError as error:
@@ -182,10 +217,43 @@ def tier_of(grants: Grants) -> Tier:
     return found
 
 
+def letter(tier: Tier) -> str:
+    """A tier as persons are told it."""
+    from earnest.sandbox import tiers
+
+    return tiers.LETTERS.get(tier.name, tier.name)
+
+
 def boxed(launch: Launch, lane: Lane) -> tuple[Tier, Plan]:
     """Tier and plan of one lane of a server, for a fresh box. Raises E1251, E1252, E1254."""
     assert launch.grants is not None
     return tier_of(launch.grants), plan_for(launch, lane)
+
+
+def told(launch: Launch) -> str:
+    """How a server is contained, for a line about it; empty where it is not."""
+    grants = launch.grants
+    if grants is None:
+        return ""
+    if grants.one_lane:
+        return " contained in one lane (nothing is enforced)"
+    tier = _found.get(grants.tier)
+    return f" contained in lanes (tier {letter(tier)})" if tier is not None else " contained in lanes"
+
+
+def previewed(grants: Grants | None, lane: Lane | None) -> bool:
+    """Whether a call in a lane that has to be asked about is run over a copy first: its server's state is on disk, by its
+    operator's word, and it may write somewhere."""
+    return grants is not None and lane is Lane.ACT and grants.preview and bool(grants.write) and not grants.one_lane
+
+
+def undoable(grants: Grants, lane: Lane | None) -> bool:
+    """Whether a call in a lane can be run over a copy first, and what is made real of it undone: it reaches no host, and the
+    tier, as far as it is known, has copies at their own paths."""
+    tier = _found.get(grants.tier)
+    if tier is None or grants.hosts or not previewed(grants, lane):
+        return False
+    return grants.undo and tier.sight.copies_in_place and tier.sight.holds_writes and tier.sight.holds_network
 
 
 def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | None, Labels]:
@@ -207,5 +275,5 @@ def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | Non
         closed=not grants.hosts,
         holds_writes=tier.sight.holds_writes,
         holds_network=tier.sight.holds_network,
-        source=f"{lane} lane, tier {tiers.LETTERS.get(tier.name, tier.name)}",
+        source=f"{lane} lane, tier {letter(tier)}",
     )

@@ -60,6 +60,8 @@ def render(tool: Tool, alias: str) -> bytes:
     members["annotations"] = canonical.build(annotations)
     said = told(tool.profile)
     said["pin"] = tool.pin
+    if tool.words.lane is not None:
+        said["lane"] = tool.words.lane.value
     if tool.state is not PinState.HOLDS:
         said["pinState"] = tool.state.value
     if old != b"null":
@@ -282,7 +284,6 @@ class Listening:
         """The client left, the daemon is about to, or what it hears of is gone."""
         self._leave()
         self._outlet.finish(subscriptions.ended(self._id))
-
 
     def _leave(self) -> None:
         heard, self.heard = self.heard, None

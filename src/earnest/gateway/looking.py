@@ -24,6 +24,7 @@ from earnest.core.profile import NAMES, Labels, Profile, Trust
 from earnest.core.scrub import scrubbed
 from earnest.gateway import resolving
 from earnest.gateway.client import Client, Route
+from earnest.gateway.lanes import previewed, told
 from earnest.gateway.served import Served
 from earnest.gateway.session import Session
 from earnest.pdp.catalog import Server, Tool
@@ -66,7 +67,7 @@ class Looking:
         for served, error in await self._open(request, peer):
             if error is not None and request.get("server"):
                 raise error
-            line = self._server_line(served.server)
+            line = {**self._server_line(served.server), "contained": told(served.launch).strip()}
             if error is not None:
                 found.append({"server": line, "tools": [], "error": _told_error(error, self._app.ctx.scrub, peer)})
                 continue
@@ -110,6 +111,7 @@ class Looking:
             "effective": {name: getattr(means, name) for name in HINTS},
             "malformed": list(tool.claims.malformed),
             "profile": told_profile(tool.profile),
+            "lane": tool.words.lane.value if tool.words.lane is not None else "",
             "pin": tool.pin,
             "pin_state": tool.state.value,
             "description": self._app.ctx.scrub(_description(tool.definition)),
@@ -257,6 +259,9 @@ class Looking:
             "claims": {name: tool.claims.get(name) for name in HINTS},
             "malformed": list(tool.claims.malformed),
             "server": self._server_line(server),
+            "lane": judged.lane.value if judged.lane is not None else "",
+            "contained": told(served.launch).strip(),
+            "previewed": previewed(served.launch.grants, judged.lane),
             "tool": tool.name,
             "method": method.name,
             "pin": tool.pin,

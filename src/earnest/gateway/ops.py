@@ -12,6 +12,7 @@ from earnest.gateway.answering import Answering
 from earnest.gateway.believing import Believing
 from earnest.gateway.evidencing import Evidencing
 from earnest.gateway.person import person
+from earnest.gateway.undoing import Undoing
 from earnest.store.anchor import loss_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def operations(app: App) -> Mapping[str, Op]:
     return {name[3:].replace("_", "-"): lent(getattr(ops, name)) for name in dir(ops) if name.startswith("op_")}
 
 
-class Operations(Believing, Answering, Evidencing):
+class Operations(Believing, Answering, Evidencing, Undoing):
     """One method for each operation: `op_NAME(request, peer)`."""
 
     def __init__(self, app: App) -> None:

@@ -24,7 +24,7 @@ from earnest.core.errors import EarnestError
 from earnest.core.flow import Key
 from earnest.core.profile import Labels
 from earnest.core.verdict import Verdict
-from earnest.gateway import entering, lists, resolving, sanitizing, spoken
+from earnest.gateway import entering, resolving, sanitizing, spoken
 from earnest.gateway.outlet import Outlet
 from earnest.gateway.served import Served
 from earnest.pdp.catalog import Tool
@@ -37,6 +37,7 @@ from earnest.upstream.base import Exchange, Link, Reply
 
 if TYPE_CHECKING:
     from earnest.gateway.gateway import Gateway
+    from earnest.gateway.previewing import Preview
     from earnest.gateway.session import Session
 
 REFUSED: Final = -31001
@@ -50,7 +51,7 @@ class Relay:
     __slots__ = (
         "_exchange", "_link", "answered_form", "answers_judged", "arguments", "asked", "continues", "deadline", "done",
         "forward", "gateway", "given", "hard_deadline", "headers", "judgement", "kept", "members", "meta", "method", "outlet",
-        "own", "params", "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool",
+        "own", "params", "preview", "progress_token", "request_id", "rounds", "served", "session", "state", "subject", "tool",
         "upstream_answers", "upstream_state",
     )  # fmt: skip
 
@@ -106,6 +107,8 @@ class Relay:
         """How often its server asked for input (see `rounds`)."""
         self.deadline = 0.0
         self.hard_deadline = 0.0
+        self.preview: Preview | None = None
+        """What came of running it over a copy first."""
         self._link: Link | None = None
         self._exchange: Exchange | None = None
 
@@ -185,7 +188,7 @@ class Relay:
         self.state = "judged"
         self.look_up()
         if self.headers is not None and self.method.name == "tools/call":
-            self._check_headers()
+            spoken.check_headers(self)
             if self.done:
                 return
         if self._brings_answers() and self._link is not None and self.gateway.answers.begin(self, self._link):
@@ -208,24 +211,14 @@ class Relay:
         elif judgement.verdict is Verdict.DENY:
             self.gateway.records.decided(judgement, "deny")
             self.refuse("denied", asking.denied(judgement.id, self.session.modern), DENIED_TEXT)
+        elif judgement.undoable:
+            self.gateway.previews.settle(self)
         else:
             self.release()
 
     def _brings_answers(self) -> bool:
         brought = "inputResponses" in self.members or "requestState" in self.members
         return brought and self.session.modern and not self.answers_judged
-
-    def _check_headers(self) -> None:
-        """`Mcp-*` of the request against its body, with the headers that the tool's schema declares (MCP 2026-07-28)."""
-        assert self.tool is not None and self.headers is not None
-        try:
-            declared = lists.declared(self.tool)
-            self.forward = self.headers.check(self.method, self.given, self.session.version, declared, self.request_id)
-        except WireError as error:
-            raw = envelope.error(self.request_id, error.rpc_code, error.message, error.data)
-            self.finish(raw, "refused", error.message, status=error.http_status)
-        except EarnestError as error:
-            self.unavailable(error, "refused")
 
     def question(self) -> Question:
         """The call in the engine's words."""
@@ -247,6 +240,7 @@ class Relay:
             hidden=self.session.hidden(self.served, self.tool),
             hides=self._hides,
             own=self.own,
+            for_real=self.preview is not None and not self.preview.real,
             listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 
@@ -280,6 +274,9 @@ class Relay:
     def send(self) -> None:
         """The decision record is with the operating system: the call goes out."""
         if self.done:
+            return
+        if self.preview is not None and self.preview.real:
+            self.gateway.previews.commit(self)
             return
         link = self._link
         assert link is not None and self.served is not None

@@ -104,18 +104,11 @@ async def of_server(session: Session, tool: Tool, link: Link, arguments: bytes) 
     if not tool.asks_server or not resolution.declared(link.hello.capabilities):
         return None
     waiter = Waiter(asyncio.get_running_loop())
-    exchange = None
     try:
-        params = _params(session, link, tool.name, arguments)
-        exchange = link.call("tools/resolve", params, waiter)
-        async with asyncio.timeout(WAIT_S):
-            reply = await waiter.future
-        return read(tool, reply.result)
+        exchange = link.call("tools/resolve", _params(session, link, tool.name, arguments), waiter)
+        late = EarnestError("E1206", f"tools/resolve of {tool.name!r} was not answered within {WAIT_S:g} s")
+        return read(tool, (await waiter.within(exchange, WAIT_S, late)).result)
     except (EarnestError, WireError):
-        return NOTHING
-    except TimeoutError:
-        if exchange is not None:
-            exchange.cancel("timeout")
         return NOTHING
 
 

@@ -22,6 +22,8 @@ class Grants(msgspec.Struct, frozen=True):
     one_lane: bool = False
     list_lane: Lane = Lane.OBSERVE
     tier: str = ""
+    preview: bool = False
+    undo: bool = False
 
 
 class Launch(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from earnest.gateway.relay import Relay
 from earnest.gateway.served import Served
 from earnest.gateway.spoken import CONVERSATION_META
 from earnest.pdp.catalog import Tool
-from earnest.protocol import bridge, calls, envelope, headers, methods
+from earnest.protocol import bridge, calls, envelope, eras, headers, methods
 from earnest.protocol.envelope import Message, WireError
 from earnest.protocol.methods import Method
 from earnest.upstream.base import Link
@@ -132,7 +132,9 @@ class Session:
         meta: calls.Meta,
     ) -> None:
         if self.modern:
-            self._read_modern_facts(meta.members)
+            # Capabilities travel with each request; one without the required members is answered, not guessed at.
+            facts = eras.modern_facts(meta, params, message.id)
+            self.capabilities, self.info = facts.capabilities, facts.info or OWN_INFO
             if fields is not None and method.kind != "tool":
                 fields.check(method, params, self.version, None, message.id)
         if self._answer_itself(message, method, outlet, kept):
@@ -239,20 +241,6 @@ class Session:
             listening.gone()
         else:
             self._withdraw(kept)
-
-    def _read_modern_facts(self, meta: Mapping[str, bytes]) -> None:
-        """Capabilities travel with each request; a request without the required members is answered, not guessed at."""
-        version = meta.get("io.modelcontextprotocol/protocolVersion", b"")
-        if version != b'"2026-07-28"':
-            known = b'["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]'
-            if not version:
-                raise WireError(envelope.INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/protocolVersion")
-            raise WireError(-32022, "unsupported protocol version", data=b'{"supported":%b,"requested":%b}' % (known, version))
-        capabilities = meta.get("io.modelcontextprotocol/clientCapabilities", b"")
-        if capabilities[:1] != b"{":
-            raise WireError(envelope.INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/clientCapabilities")
-        self.capabilities = capabilities
-        self.info = meta.get("io.modelcontextprotocol/clientInfo", OWN_INFO)
 
     # what the client looks at
 

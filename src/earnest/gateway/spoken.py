@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from earnest.core import canonical
-from earnest.gateway import tasks
-from earnest.protocol import asking, bridge, calls
+from earnest.core.errors import EarnestError
+from earnest.gateway import lists, tasks
+from earnest.protocol import asking, bridge, calls, envelope
+from earnest.protocol.envelope import WireError
 
 if TYPE_CHECKING:
     from earnest.gateway.relay import Relay
@@ -36,6 +38,20 @@ def params(relay: Relay, link: Link, id: int) -> bytes:
             members["task"] = b"{}"
         return bridge.params_to(link.hello.modern, relay.method, members, relay.session.client_facts())
     return canonical.build(members) if changed else relay.params
+
+
+def check_headers(relay: Relay) -> None:
+    """`Mcp-*` of the request against its body, with the headers that the tool's schema declares (MCP 2026-07-28); ends the call
+    where they differ."""
+    assert relay.tool is not None and relay.headers is not None
+    try:
+        declared = lists.declared(relay.tool)
+        relay.forward = relay.headers.check(relay.method, relay.given, relay.session.version, declared, relay.request_id)
+    except WireError as error:
+        raw = envelope.error(relay.request_id, error.rpc_code, error.message, error.data)
+        relay.finish(raw, "refused", error.message, status=error.http_status)
+    except EarnestError as error:
+        relay.unavailable(error, "refused")
 
 
 def own_name(relay: Relay) -> dict[str, bytes]:

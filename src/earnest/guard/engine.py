@@ -25,7 +25,7 @@ from earnest.core.decide import Subject, Table
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, FlowState
 from earnest.core.integrity import Call, Integrity, judge
 from earnest.core.intent import Lexicon, Reader, ToolIntent
-from earnest.core.ledger import Ledger
+from earnest.core.ledger import RESULT_BYTES, Ledger
 from earnest.core.policy import Policy
 from earnest.core.profile import Trust
 from earnest.core.provenance import LIMIT
@@ -35,7 +35,7 @@ from earnest.core.vocabulary import ENDORSED, ToolFacts
 from earnest.guard import calls
 from earnest.guard.decided import Approve, Decided, Word
 from earnest.guard.labels import METHODS, Listed, ToolLabels, read
-from earnest.guard.plain import Unread, opaque, plain
+from earnest.guard.plain import TooMuch, Unread, opaque, plain
 
 _KEY: Final = ("guard",)
 
@@ -214,9 +214,9 @@ class Guard:
     def observe(
         self, tool: str, result: Any, arguments: Mapping[str, Any] | None = None, *, decision: Decided | None = None
     ) -> None:
-        """What a call returned, an error too: JSON data, an MCP result, text, or what `plain` can read. Of what it cannot read
-        (a generator, a stream), it counts as more than can be compared. `arguments`: if not those that were decided on.
-        `decision`: the decision on this call; without it, the tool's last."""
+        """What a call returned, an error too: JSON data, an MCP result, text, or what `plain` can read. What it cannot read (a
+        generator, a stream), and what holds more than 256 KiB, counts as more than can be compared. `arguments`: if not those
+        that were decided on. `decision`: the decision on this call; without it, the tool's last."""
         known = self._shared.tool(tool)
         unread: list[Any] = []
 
@@ -224,7 +224,10 @@ class Guard:
             unread.append(value)
             return opaque(value)
 
-        result = plain(result, noted)
+        try:
+            result, whole = plain(result, noted, RESULT_BYTES), True
+        except TooMuch:
+            result, whole = None, False
         step = decision.id if decision is not None else self._latest.pop(tool, "")
         pending = self._open.pop(step, None)
         given, integrity = (pending.arguments, pending.integrity) if pending is not None else (None, None)
@@ -232,14 +235,17 @@ class Guard:
         if arguments is not None:
             given = plain(arguments)
         profile = known.labels.profile
-        marked = self._marked(known, given, result)
+        marked = self._marked(known, given, result) if whole else self._could_be_marked(known)
         trusted = not profile.sees_untrusted.value and marked is None
         private = profile.reads_private.value
         if private:
             self._raise(PRIVATE, step, known, profile.reads_private.basis.value)
-        if not trusted and not self._ledger.harmless(result):
+        if not trusted and not (whole and self._ledger.harmless(result)):
             self._raise(UNTRUSTED, step, known, f"stored by {marked}" if marked else profile.sees_untrusted.basis.value)
-        self._ledger.result(result, step, known.server, known.name, trusted=trusted, private=private, arguments=given)
+        if whole:
+            self._ledger.result(result, step, known.server, known.name, trusted=trusted, private=private, arguments=given)
+        else:
+            self._ledger.overflowed()
         if unread and not trusted:
             self._ledger.values.untrusted.full = True
         if not profile.read_only.value:
@@ -285,6 +291,9 @@ class Guard:
             return None
         named = objects(known.roles, arguments, result)
         return self._shared.memory.marked(known.server, named, texts(result))
+
+    def _could_be_marked(self, known: _Tool) -> str | None:
+        return "a call unknown" if self._shared.memory.speaks(known.server) else None
 
     def _remember(self, known: _Tool, arguments: Any, result: Any, integrity: Integrity | None, step: str) -> None:
         """A write whose values nobody spoke for marks what it wrote to."""

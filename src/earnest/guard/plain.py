@@ -19,6 +19,12 @@ import msgspec
 _DEPTH: Final = 64
 _MOST: Final = 1_000_000
 """Values that are looked at; past them the rest is unread."""
+_SCALAR: Final = 8
+"""What a number, a truth value or nothing counts for, in bytes."""
+
+
+class TooMuch(Exception):
+    """A value holds more than was asked for."""
 
 
 class Unread:
@@ -40,37 +46,47 @@ def opaque(value: Any) -> str:
     return str(Unread(value))
 
 
-def plain(value: Any, unread: Callable[[Any], Any] = opaque) -> Any:
+def plain(value: Any, unread: Callable[[Any], Any] = opaque, most: int | None = None) -> Any:
     """JSON data of a value: pydantic models and MCP results by their names on the wire, other objects by their fields, dates
     and enumerations as usual in JSON, bytes as text, anything else as what its own `__str__` says. Deeper than 64 levels, and
-    where there is nothing to read, `unread` speaks. The answer shares no container with the value."""
-    return _Plain(unread).of(value, _DEPTH)
+    where there is nothing to read, `unread` speaks. The answer shares no container with the value. `most`: characters of all
+    values and names; raises `TooMuch` as soon as there are more."""
+    return _Plain(unread, most).of(value, _DEPTH)
 
 
 class _Plain:
-    __slots__ = ("_left", "_unread")
+    __slots__ = ("_left", "_most", "_unread")
 
-    def __init__(self, unread: Callable[[Any], Any]) -> None:
-        self._unread, self._left = unread, _MOST
+    def __init__(self, unread: Callable[[Any], Any], most: int | None) -> None:
+        self._unread, self._left, self._most = unread, _MOST, most
 
     def of(self, value: Any, depth: int) -> Any:
         self._left -= 1
         if value is None or type(value) in (str, bool, int, float):
-            return value
+            return self._counted(value)
         if depth <= 0 or self._left < 0 or isinstance(value, type):
             return self._unread(value)
         try:
             return self._of(value, depth - 1)
+        except TooMuch:
+            raise
         except Exception:
             return self._unread(value)
+
+    def _counted(self, value: Any) -> Any:
+        if self._most is not None:
+            self._most -= len(value) if type(value) is str else _SCALAR
+            if self._most < 0:
+                raise TooMuch
+        return value
 
     def _of(self, value: Any, depth: int) -> Any:
         if isinstance(value, enum.Enum):
             return self.of(value.value, depth)
         if isinstance(value, str | int | float):
-            return next(kind(value) for kind in (str, int, float) if isinstance(value, kind))
+            return self._counted(next(kind(value) for kind in (str, int, float) if isinstance(value, kind)))
         if isinstance(value, bytes | bytearray | memoryview):
-            return bytes(value).decode("utf-8", "replace")
+            return self._counted(bytes(value).decode("utf-8", "replace"))
         if isinstance(value, Mapping):
             return {self._name(key): self.of(item, depth) for key, item in value.items()}
         if isinstance(value, list | tuple | Set):
@@ -81,13 +97,13 @@ class _Plain:
             return self._unread(value)
         fields = self._fields(value)
         if fields is not None:
-            return {key: self.of(item, depth) for key, item in fields.items()}
+            return {self._name(key): self.of(item, depth) for key, item in fields.items()}
         kind: Any = type(value)
         silent = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-        return self._unread(value) if silent else str(value)
+        return self._unread(value) if silent else self._counted(str(value))
 
     def _name(self, key: Any) -> str:
-        return key if type(key) is str else str(self.of(key, 1))
+        return self._counted(key) if type(key) is str else str(self.of(key, 1))
 
     @staticmethod
     def _fields(value: Any) -> Mapping[str, Any] | None:

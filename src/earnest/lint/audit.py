@@ -20,6 +20,7 @@ class Note(msgspec.Struct, frozen=True):
     severity: Severity | None = None
     confidence: Confidence | None = None
     persona: Persona | None = None
+    place: Place | None = None
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -52,5 +53,7 @@ class Audit(msgspec.Struct, frozen=True):
                 message=note.message,
                 fix=note.fix,
                 persona=note.persona or self.persona,
-                place=(tool.place if tool is not None else None) or (Place(server.source) if server.source else None),
+                place=note.place
+                or (tool.place if tool is not None else None)
+                or (Place(server.source) if server.source else None),
             )

@@ -33,6 +33,14 @@ class Place(msgspec.Struct, frozen=True):
     line: int = 0
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """A source file that could define tools and cannot be read: why, and where. `ignored`: as of a tool."""
+
+    place: Place
+    why: str
+    ignored: frozenset[str] = frozenset()
+
+
 class Tool(msgspec.Struct, frozen=True):
     """A tool as its server lists it, decoded. `ignored`: audits that a comment beside its source switches off ('*' for all)."""
 
@@ -74,7 +82,8 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """One answer to `tools/list`, with what is known around it. `earlier`: an older answer of the same server."""
+    """One answer to `tools/list`, with what is known around it. `earlier`: an older answer of the same server. `unread`: source
+    that could have defined more."""
 
     name: str
     tools: tuple[Tool, ...]
@@ -86,6 +95,7 @@ class Server(msgspec.Struct, frozen=True):
     live: bool = False
     earlier: tuple[Tool, ...] | None = None
     modern: bool | None = None
+    unread: tuple[Unread, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from earnest.core.hints import WIRE_NAMES
-from earnest.lint.model import UNREADABLE, Place, Tool, tool_of
+from earnest.lint.model import UNREADABLE, Place, Tool, Unread, tool_of
 
 _IGNORE: Final = re.compile(r"#\s*earnest:\s*ignore(?:\[([\w\s,-]*)\])?")
 _SNAKE: Final = {f"{name}_hint": wire for wire, name in WIRE_NAMES.items()}
@@ -39,14 +39,20 @@ class _Unknown:
 _UNKNOWN: Final = _Unknown()
 
 
-def tools_in(text: str, path: str) -> list[Tool]:
-    """The tools that a module defines. A module that does not parse defines none."""
+def tools_in(text: str, path: str) -> list[Tool] | Unread:
+    """The tools that a module defines, or why it cannot be parsed."""
+    lines = text.splitlines()
     try:
         tree = ast.parse(text)
-        finder = _Finder(tree, text.splitlines(), path)
+        finder = _Finder(tree, lines, path)
         finder.visit(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: it nests too deeply
-        return []
+    except SyntaxError as error:
+        at = error.lineno or 1
+        return Unread(Place(path, at), f"is no Python: {error.msg}", ignored_at(lines, at, at))
+    except ValueError as error:  # a null byte
+        return Unread(Place(path, 1), f"is no Python: {error}")
+    except (RecursionError, MemoryError):
+        return Unread(Place(path, 1), "nests too deeply to be read")
     return finder.tools
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from earnest.core.errors import EarnestError
-from earnest.lint.model import Server, Tool
+from earnest.lint.model import Place, Server, Tool, Unread
 
 PYTHON: Final = frozenset((".py", ".pyi"))
 SCRIPT: Final = frozenset((".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"))
@@ -50,24 +50,33 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def read_source(root: Path) -> Server | None:
-    """The tools that source below `root` defines, as one server named for the folder; None if it defines none."""
+    """The tools that source below `root` defines, as one server named for the folder; None if it defines none and can be
+    read."""
     tools: list[Tool] = []
+    unread: list[Unread] = []
     for path in files(root):
         if path.stat().st_size > MAX_BYTES:
+            unread.append(Unread(Place(str(path)), f"is longer than {MAX_BYTES >> 20} MiB"))
             continue
         text = path.read_text("utf-8", errors="replace")
+        if "ool" not in text:  # nothing that defines a tool goes without the word
+            continue
         if path.suffix in PYTHON:
             from earnest.lint.source_python import tools_in
 
-            tools += tools_in(text, str(path))
-        elif '"tools/list"' in text or "ool" in text:
+            found = tools_in(text, str(path))
+            if isinstance(found, Unread):
+                unread.append(found)
+            else:
+                tools += found
+        else:
             from earnest.lint.source_typescript import tools_in as scripts
 
             tools += scripts(text, str(path))
-    if not tools:
+    if not tools and not unread:
         return None
     name = root.resolve().stem if root.is_file() else root.resolve().name
-    return Server(name, tuple(tools), source=str(root))
+    return Server(name, tuple(tools), source=str(root), unread=tuple(unread))
 
 
 def required(root: Path) -> Server:

@@ -1,9 +1,9 @@
 """Approvals: a person's yes to one ask, and what keeps it from meaning anything else (law 7).
 
-An approval fits one lock: principal, server identity, conversation, tool, pin, arguments, flow labels and policy version. It is
-asked once however often the call is retried, decided once, used once, and runs out. Asks are in the store before anyone is
-asked, so that they survive a restart; a call that waits hears of the decision by a callback and then takes the approval from
-the store like any other: the store alone says who was first.
+An approval fits one lock: principal, server identity, conversation, tool, pin, arguments, flow labels, policy version, and what
+the call changes where that was previewed. It is asked once however often the call is retried, decided once, used once, and runs
+out. Asks are in the store before anyone is asked, so that they survive a restart; a call that waits hears of the decision by a
+callback and then takes the approval from the store like any other: the store alone says who was first.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def lock_of(judgement: Judgement) -> Lock:
         arguments_sha256=judgement.arguments_sha256,
         labels=judgement.labels_before,
         policy_sha256=judgement.policy_sha256,
+        change=judgement.change,
     )
 
 

@@ -83,6 +83,8 @@ class Words(msgspec.Struct, frozen=True):
     """Which lane its calls go to, where its server is contained."""
     contained: Labels = NOTHING
     """What that lane makes impossible."""
+    undoable: bool = False
+    """Its calls can be run over a copy first, reach nothing but files, and what is made real of them can be undone."""
 
 
 Refiner = Callable[[Mapping[str, object]], "Refined | None"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import Final, Protocol
 
 import msgspec
@@ -25,9 +26,11 @@ from earnest.core.decide import Decision, Endorsement, Subject, Table
 from earnest.core.dispatch import DispatchSpec, dispatch
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
+from earnest.core.integrity import UNDOABLE
 from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, Value, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
+from earnest.net.tracks import compiled
 from earnest.pdp.catalog import Tool
 from earnest.pdp.conversations import Conversations
 from earnest.pdp.facts import Judgement, Question
@@ -40,6 +43,9 @@ from earnest.refine.refinement import Refinement, combined
 
 _TABLES_A_TOOL: Final = 256
 _ENDORSED: Final = "a person's word for this source in this conversation (%s)"
+_UNDOABLE: Final = (
+    "strangers' text may steer it; it is run over a copy first, and goes on unasked if all that it changes can be undone"
+)
 _BAD_ARGUMENTS: Final = "wire/arguments"
 Grounds = list[tuple[str, object, object, object]]
 _PLAIN_MEMBERS: Final = frozenset(("content", "structuredContent", "isError", "resultType"))
@@ -95,7 +101,7 @@ class Engine:
         self.conversations.touch(question.key)
         labels = self.conversations.labels(question.key)
         try:
-            digest = canonical.digest(question.arguments or b"{}")
+            digest = arguments_digest(question.arguments or b"{}")
         except EarnestError as error:
             reason = Reason(_BAD_ARGUMENTS, error.message, Verdict.DENY)
             return self._judgement(question, policy, labels, "", WORST, Decision(Verdict.DENY, (reason,), (), Verdict.DENY))
@@ -143,6 +149,9 @@ class Engine:
         judgement.source_endorsed = vouched.receipt if vouched is not None else ""
         judgement.endorsement = endorsement.receipt if endorsement is not None else ""
         judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)
+        if said is not None and said.exempt == UNDOABLE and decision.verdict is Verdict.ALLOW:
+            judgement.undoable = True
+            judgement.reasons = (*judgement.reasons, Reason("flow/undoable", _UNDOABLE, Verdict.ALLOW))
         if why:
             judgement.reasons = (*judgement.reasons, Reason("refine", why, Verdict.ALLOW))
         return judgement
@@ -354,6 +363,12 @@ class Engine:
             policy_sha256=policy.sha256,
             labels_after=labels,
         )
+
+
+def arguments_digest(arguments: bytes) -> str:
+    """As `canonical.digest`. Raises as it does."""
+    form = compiled.canonical_form(arguments) if compiled is not None else None
+    return canonical.digest(arguments) if form is None else sha256(form).hexdigest()
 
 
 def _sources(profile: Profile) -> int:

@@ -39,6 +39,8 @@ class Question(msgspec.Struct, frozen=True):
     folder: str = ""
     own: Labels | None = None
     """What the server itself says of this very call (`tools/resolve`), where it was asked."""
+    for_real: bool = False
+    """It was run over a copy, and not all that it does could be made real from there, or undone."""
     listed: int = 0
     """Labels that the server's lists put on what is asked for."""
 
@@ -61,6 +63,10 @@ class Judgement(msgspec.Struct):
     """The target of a dispatcher, where the call was judged as that."""
     lane: Lane | None = None
     """Which lane of a contained server it goes to: what was judged is what that lane can do."""
+    undoable: bool = False
+    """It is allowed because what it changes can be undone: so it has to be run over a copy, and that made real."""
+    change: str = ""
+    """The digest of what it changes, where it was run over a copy first and a yes makes just that real."""
     host_may_ask: bool = False
     """Only preset and user rules ask, and the operator left those asks to the client."""
     approval: str = ""

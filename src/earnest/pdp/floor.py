@@ -26,6 +26,8 @@ from typing import Final
 import msgspec
 
 from earnest.core.verdict import Reason, Verdict
+from earnest.net.tracks import compiled
+from earnest.pdp.leads import PATH_ONLY, Led, led, still_lead
 from earnest.pdp.own_command import argv_runs_own_command, reaches_own_modules, runs_own_command
 from earnest.pdp.places import OWN_TAILS, SETTINGS_FOLDERS, Places
 from earnest.pdp.spellings import (
@@ -50,7 +52,6 @@ _REACHES: Final = re.compile(
     rb"""[/\\~%$*]|hooks|\.(?:json|toml|claude|cursor|vscode|codex|gemini|local|config|codeium)|"\.\.?"|e\W*a\W*r\W*n\W*e\W*s\W*t""",
 )
 _SHORT: Final = frozenset(("~", ".."))
-_PATH_ONLY: Final = getattr(os, "O_PATH", 0) and os.O_PATH | os.O_CLOEXEC
 
 HOST_SETTINGS: Final = (
     ".claude.json",
@@ -109,10 +110,10 @@ def _opened(path: str) -> str | None:
     The kernel is asked at once what it opened, in place of each part being looked at in turn: cheaper, and nothing can be
     exchanged between two parts.
     """
-    if not _PATH_ONLY:
+    if not PATH_ONLY:
         return ""
     try:
-        fd = os.open(path, _PATH_ONLY)
+        fd = os.open(path, PATH_ONLY)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError):
@@ -124,21 +125,6 @@ def _opened(path: str) -> str | None:
     finally:
         os.close(fd)
     return found if found.startswith("/") and not found.endswith(" (deleted)") else ""
-
-
-def _leads_to(path: str, real: str) -> bool:
-    """Whether a path leads to this place, and to no file that has other names."""
-    try:
-        fd = os.open(path, _PATH_ONLY)
-    except (OSError, ValueError):
-        return False
-    try:
-        about = os.fstat(fd)
-        return (about.st_nlink < 2 or not stat.S_ISREG(about.st_mode)) and os.readlink(f"/proc/self/fd/{fd}") == real
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
 
 
 def _has_several_names(path: str) -> bool:
@@ -166,7 +152,7 @@ class Floor:
         self._known = Places(home=home, own=own, settings=settings, tails=PROJECT_SETTINGS)
         self._places = self._known.places
         self._folders: dict[str | None, bool] = {}
-        self._harmless: dict[tuple[bytes, str | None, bool, frozenset[str]], tuple[tuple[str, str], ...]] = {}
+        self._harmless: dict[tuple[bytes, str | None, bool, frozenset[str]], Led] = {}
         """Arguments that were found harmless, and where the paths in them led."""
         self._led: dict[str, str] = {}
         """Where the paths of the arguments that are looked at lead; empty for one that leads to no file, or one of several
@@ -201,16 +187,17 @@ class Floor:
         # What was found harmless and leads to the same files still is; only where paths lead can change.
         key = (arguments, cwd, changes, takes_text)
         known = self._harmless.get(key)
-        if known is not None and all(_leads_to(path, led) for path, led in known):
+        if known is not None and still_lead(known):
             return None
-        if not _worth_a_look(arguments) and not self._inside(cwd):
+        reaches = (compiled is None or compiled.reaches(arguments)) and _worth_a_look(arguments)
+        if not reaches and not self._inside(cwd):
             return None
         self._led.clear()
-        found, led = self._look(arguments, cwd, changes, takes_text), self._led
-        if found is None and len(arguments) <= KEPT_BYTES and all(led.values()):
+        found = self._look(arguments, cwd, changes, takes_text)
+        if found is None and len(arguments) <= KEPT_BYTES and all(self._led.values()):
             if len(self._harmless) >= KEPT:
                 self._harmless.clear()
-            self._harmless[key] = tuple(led.items())
+            self._harmless[key] = led(self._led)
         return found
 
     def _look(self, arguments: bytes, cwd: str | None, changes: bool, takes_text: frozenset[str]) -> Reason | None:

@@ -23,9 +23,9 @@ from earnest.core import arguments as reading
 from earnest.core.decide import FlowVerdict
 from earnest.core.errors import EarnestError
 from earnest.core.flow import UNTRUSTED, Key
-from earnest.core.integrity import Call, Integrity, judge
+from earnest.core.integrity import UNDOABLE, Call, Integrity, judge
 from earnest.core.intent import Reader, ToolIntent
-from earnest.core.ledger import Ledger
+from earnest.core.ledger import RESULT_BYTES, Ledger
 from earnest.core.profile import Basis, Profile
 from earnest.core.provenance import Source
 from earnest.core.roles import ArgumentRoles, Role, Roles, label
@@ -36,8 +36,6 @@ from earnest.pdp.conversations import Conversations
 from earnest.pdp.facts import Judgement, Question
 
 Mode = Literal["words", "always", "off"]
-RESULT_BYTES: Final = 256 * 1024
-"""A longer result is not taken apart: the conversation then counts as having read more than can be compared."""
 SHOWN_BYTES: Final = 512 * 1024
 """Text that servers said of themselves to one client, of which values are taken in; more is more than can be compared."""
 MOST: Final = 64
@@ -227,6 +225,7 @@ class Flows:
             destructive=profile.destructive.value,
             open_world=profile.open_world.value,
             can_exfiltrate=profile.can_exfiltrate.value,
+            undoable=tool.words.undoable and tool is question.tool and not question.for_real,
         )
         return judge(call, ledger, self.reader, untrusted=bool(labels & UNTRUSTED))
 
@@ -253,12 +252,10 @@ class Flows:
         reads_marked = not profile.sees_untrusted.value and memory.speaks(server.identity)
         if not ledgers and not reads_marked:
             return ""
-        if len(raw) > RESULT_BYTES:
-            for ledger in ledgers:
-                ledger.values.untrusted.full = True
-            return "unknown" if reads_marked else ""
+        whole = len(raw) <= RESULT_BYTES
+        result: Any = None
         try:
-            result: Any = msgspec.json.decode(raw) if raw else None
+            result = msgspec.json.decode(raw) if raw and whole else None
         except (msgspec.MsgspecError, RecursionError):
             result = raw.decode("utf-8", "replace")
         try:
@@ -266,13 +263,18 @@ class Flows:
         except EarnestError:
             arguments = None
         roles = self.ready(question.tool).roles
-        marked = memory.marked(server.identity, objects(roles, arguments, result), texts(result)) if reads_marked else None
+        marked: str | None = None
+        if reads_marked:
+            marked = memory.marked(server.identity, objects(roles, arguments, result), texts(result)) if whole else "unknown"
         # What is enforced is the form: a number that a stranger chose sets no label, and is a stranger's number all the same.
         # So it is with a source that a person endorsed: its text sets no label, and is no word of theirs.
         enforced = profile.sees_untrusted.basis is Basis.ENFORCED
         from_home = not (profile.sees_untrusted.value or enforced or judgement.source_endorsed)
         trusted = from_home and not untrusted and marked is None and len(ledgers) == 1
         for ledger in ledgers:
+            if not whole:
+                ledger.overflowed()
+                continue
             ledger.result(
                 result,
                 judgement.id,
@@ -358,7 +360,8 @@ def _worst(found: list[Integrity]) -> Integrity:
     """What holds if each of several conversations may be the one that calls."""
     speaking = [one for one in found if one.verdict is not None]
     if not speaking:
-        return Integrity(None, all(one.endorsed for one in found))
+        exempt = UNDOABLE if any(one.exempt == UNDOABLE for one in found) else ""
+        return Integrity(None, all(one.endorsed for one in found), exempt)
     verdicts = [one.verdict for one in speaking if one.verdict is not None]
     worst = max(verdicts, key=lambda voice: voice.verdict)
     reasons = tuple(dict.fromkeys(reason for voice in verdicts for reason in voice.reasons))

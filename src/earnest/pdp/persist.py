@@ -159,7 +159,10 @@ class KeptEndorsements:
         self._known: dict[Key, list[tuple[EndorsementRow, CallValues]]] = {}
 
     def any(self, key: Key) -> bool:
-        return any(self._of(key[:length]) for length in range(len(key), 0, -1))
+        for length in range(len(key), 0, -1):  # noqa: SIM110 (half the time of any() over a generator)
+            if self._of(key[:length]):
+                return True
+        return False
 
     def grounds(self, key: Key) -> list[tuple[str, object, object, object]] | None:
         """What it stands on (`net.tracks`) that there is none at this key or above it; None where there is one."""

@@ -42,6 +42,8 @@ class PromptFacts(msgspec.Struct, frozen=True):
     arguments: bytes
     reasons: tuple[str, ...]
     client: str = ""
+    preview: tuple[str, ...] = ()
+    """What the call does, as it was run over a copy: lines, visible and bounded already."""
 
 
 _CLAIM: Final = {True: "claims yes", False: "claims no", None: "claims nothing"}
@@ -70,6 +72,7 @@ def render_prompt(facts: PromptFacts) -> str:
         resolved = "yes" if hint.resolved else "no"
         lines.append(f"{hint.name}: {resolved} ({hint.basis}; the server {_CLAIM[hint.claimed]})")
     lines.extend(_arguments(facts.arguments))
+    lines.extend(facts.preview)
     return "\n".join(lines)
 
 

@@ -7,7 +7,9 @@ nothing is done (`E1843`).
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import signal
 import stat
 import struct
 import time
@@ -18,6 +20,8 @@ from earnest.core.errors import EarnestError
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 _RESOLVE: Final = _NO_XDEV | _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH
 _NOREPLACE, _EXCHANGE = 1, 2
+_SETSIG: Final = 10
+"""F_SETSIG (man 2 fcntl)."""
 _COARSE: Final = 5
 """CLOCK_REALTIME_COARSE (man 2 clock_gettime)."""
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -77,6 +81,25 @@ def read(folder: int, name: str, most: int) -> tuple[bytes, os.stat_result]:
             if size > most:
                 raise OSError(errno.EFBIG, "too large")
         return b"".join(pieces), status
+
+
+def is_written_to(folder: int, name: str) -> bool:
+    """Whether some process has a file open for writing: the kernel gives a lease to read (man 2 fcntl) only where none has.
+    False where the file system or the file's owner does not let one be asked for."""
+    try:
+        number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return False
+    try:
+        # Who opens it in this very moment makes the kernel send a signal: let it be one that is ignored.
+        fcntl.fcntl(number, _SETSIG, signal.SIGURG)
+        fcntl.fcntl(number, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(number, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(number)
+    return False
 
 
 def attributes(folder: int, name: str) -> dict[str, bytes]:

@@ -82,6 +82,9 @@ class Plan(msgspec.Struct, frozen=True):
     """The number that the command finds its user to have where that is root's, 0: root's. Databases do not run as root."""
     watch: bool = False
     """Whether `look` and `events` are wanted; without, a box costs less."""
+    strict: bool = False
+    """Whether a change outside of home, temporary folders and those of the plan that may be changed fails, and is told, where a
+    tier could as well keep it in the box (A); in others it always fails."""
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -94,6 +97,8 @@ class Sight(msgspec.Struct, frozen=True):
     holds_writes: bool
     """Whether a write outside what was granted cannot reach the machine."""
     holds_network: bool
+    copies_in_place: bool = False
+    """Whether a `copy` can stand at its own path and be written to."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -135,7 +140,8 @@ class Change(msgspec.Struct, frozen=True):
 
 class Event(msgspec.Struct, frozen=True):
     """Something a process of the box did, `at` seconds since the box began. `subject` is a host name, address, path or program
-    line, by `doing`; `detail` is for persons; `method`, `target` and `body` (bounded) are of an HTTP request."""
+    line, by `doing`; `detail` is for persons; `method`, `target` and `body` (bounded) are of an HTTP request. A refused change
+    of a file has a `method`, too: `change`, or `open` where it was opened both ways, which may have been for reading alone."""
 
     at: float
     doing: Doing

@@ -146,7 +146,7 @@ def change_set(
     made = _Making(look, bytes_of, begun, scratch)
     items = made.items()
     return ChangeSet(
-        items=_with_moves(items),
+        items=with_moves(items),
         refused=tuple(made.refused),
         attempted=_subjects(event for event in events if _leaves(event)),
         stopped=_subjects(event for event in events if event.doing == "refused" and not _leaves(event)),
@@ -182,6 +182,9 @@ class _Making:
         for path, entry in sorted(self._look.entries.items()):
             if entry.base == entry.now:
                 continue  # opened, and left as it was
+            if not _is_text(path):
+                self._refuse(path.encode("utf-8", "backslashreplace").decode(), "its name is no text")
+                continue
             index = self._root_of(path)
             if index is None:
                 if any(within(path, folder) for folder in self._scratch):
@@ -263,6 +266,8 @@ class _Making:
                 return None, False, "it has several names (hard links)"
             if status.st_uid != os.geteuid():
                 return None, False, "it belongs to another user"
+            if kind == "file" and beneath.is_written_to(parent, os.path.basename(rest)):
+                return None, False, "a program has it open for writing"
             return Seen(status.st_dev, status.st_ino, status.st_ctime_ns), False, ""
         finally:
             os.close(parent)
@@ -279,6 +284,14 @@ class _Making:
         return self._open[index]
 
 
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _state(file: File | None, kept_bits: int | None, base: File | None = None) -> State | None:
     """`kept_bits`: the bits of a mode that a file may be given, beside those it had."""
     if file is None:
@@ -291,7 +304,7 @@ def _state(file: File | None, kept_bits: int | None, base: File | None = None) -
     return State(kind, mode, file.mtime_ns, file.size, file.digest)
 
 
-def _with_moves(items: list[Item]) -> tuple[Item, ...]:
+def with_moves(items: Sequence[Item]) -> tuple[Item, ...]:
     """Items with what was moved found: one file gone and one made, of the same bytes, and no others of these."""
     gone: dict[str, list[Item]] = {}
     made: dict[str, list[Item]] = {}

@@ -1,11 +1,11 @@
 """Making a change for real: all of it, or nothing that stays.
 
-A `Job` (`journalled.py`) is a list of steps (from what stands there to what is to stand there) in folders held open, and a file, the journal, in
-which it stands before anything is touched. What is new is written into a folder of its own right in the granted folder (the
-staging folder); then everything is renamed: old things out of the way, into the staging folder, new ones into their place, what
-is replaced in one exchange. So the way back is renames too, found by the numbers of files (inodes) that the journal has,
-and needs no content. Only when all stands, and is on the disk, the journal says so and the staging folder goes. Whoever finds a
-journal that does not say so (`recover`) rolls back.
+A `Job` (`journalled.py`) is a list of steps (from what stands there to what is to stand there) in folders held open, and a
+file, the journal, in which it stands before anything is touched. What is new is written into a folder of its own right in the
+granted folder (the staging folder); then everything is renamed: old things out of the way, into the staging folder, new ones
+into their place, what is replaced in one exchange. So the way back is renames too, found by the numbers of files (inodes) that
+the journal has, and needs no content. Only when all stands, and is on the disk, the journal says so and the staging folder
+goes. Whoever finds a journal that does not say so (`recover`) rolls back.
 
 Each path is looked at twice: before anything, against what the change was made from, and after it was moved, against what was
 looked at. Folders are reached by `beneath`, and reached again at the end: a folder that was swapped for a link, or moved away,
@@ -151,6 +151,8 @@ class Work:
         if wanted.kind == "folder":
             known = step.seen is None or (status.st_dev, status.st_ino) == (step.seen.device, step.seen.inode)
             return known and (not step.leaves or self._all_leave(step))
+        if not step.stays and beneath.is_written_to(self.parent(step), os.path.basename(step.path)):
+            return False  # who writes there would write to what is no longer anywhere
         if step.seen is not None:
             return (status.st_dev, status.st_ino, status.st_ctime_ns) == (
                 step.seen.device, step.seen.inode, step.seen.changed_ns,

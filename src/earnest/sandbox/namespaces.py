@@ -26,7 +26,9 @@ from earnest.sandbox.plans import account, account_home
 from earnest.sandbox.runtimes import needs
 
 NAME: Final = "namespaces"
-SIGHT: Final = Sight("everywhere", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True)
+SIGHT: Final = Sight(
+    "everywhere", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True, copies_in_place=True
+)
 
 
 class Namespaces:

@@ -16,13 +16,14 @@ import hashlib
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from earnest.core.errors import EarnestError
-from earnest.sandbox.changeset import MOST_BYTES, ChangeSet, Item, Start, State
+from earnest.sandbox.changeset import MOST_BYTES, ChangeSet, Item, Start, State, with_moves
 from earnest.sandbox.commit import Work, recover, run
 from earnest.sandbox.journalled import Above, Conflict, Job, Step, job_of, write_whole
 
@@ -58,6 +59,8 @@ class Undos:
 
     def __init__(self, folder: str, clock: Callable[[], float], days: float = KEEP_DAYS) -> None:
         self.folder, self.days, self._clock = folder, days, clock
+        self._one = threading.Lock()
+        """Threads commit and undo one after the other."""
 
     # making
 
@@ -88,7 +91,8 @@ class Undos:
             return changes.contents[after.digest]
 
         try:
-            run(job_of(begun.roots, steps), f"{place}/commit.json", content, keep)
+            with self._one:
+                run(job_of(begun.roots, steps), f"{place}/commit.json", content, keep)
         except Conflict as error:
             if error.code != "E1842":
                 shutil.rmtree(place, ignore_errors=True)
@@ -151,15 +155,6 @@ class Undos:
                 found.append(self.get(id))
         return sorted(found, key=lambda done: -done.meta.time)
 
-    def before(self, id: str, item: Item) -> bytes:
-        """The bytes that stood at a path before, empty for what was no file."""
-        job = self._job(id, "commit")
-        for number, step in enumerate(job.steps if job is not None else []):
-            if (step.root, step.path) == (item.root, item.path) and step.before is not None and step.before.kind == "file":
-                with open(f"{self._place(id)}/before/{number}", "rb") as file:
-                    return file.read()
-        return b""
-
     # taking back
 
     def undo(self, id: str, *, look_only: bool = False) -> Done:
@@ -169,12 +164,7 @@ class Undos:
         done = self.get(id)
         if done.undone:
             raise EarnestError("E1846", f"{id} was undone already", exit_code=1)
-        made = self._job(id, "commit")
-        assert made is not None
-        place = self._place(id)
-        steps = [Step(step.root, step.path, _timeless(step.after), step.before) for step in made.steps]
-        job = job_of(made.roots, steps)
-        job.wanted = [Above(above.root, above.path, above.before_ns, above.after_ns) for above in made.above]
+        place, job = self._place(id), self._opposite(id)
 
         def content(number: int) -> bytes:
             with open(f"{place}/before/{number}", "rb") as file:
@@ -185,13 +175,36 @@ class Undos:
                 with Work(job, f"{place}/undo.json", content) as work:
                     work.check()
             else:
-                run(job, f"{place}/undo.json", content)
+                with self._one:
+                    run(job, f"{place}/undo.json", content)
         except Conflict as error:
             if error.code == "E1842":
                 raise
             what = ", ".join(error.paths[:10]) or error.message
             raise Conflict("E1841", f"changed since, so that {id} cannot be undone: {what}", error.paths) from error
         return done
+
+    def _opposite(self, id: str) -> Job:
+        made = self._job(id, "commit")
+        assert made is not None
+        steps = [Step(step.root, step.path, _timeless(step.after), step.before) for step in made.steps]
+        job = job_of(made.roots, steps)
+        job.wanted = [Above(above.root, above.path, above.before_ns, above.after_ns) for above in made.above]
+        return job
+
+    def opposite(self, id: str) -> ChangeSet:
+        """What an undo changes, to be shown. Raises E1845."""
+        self.get(id)
+        job, contents = self._opposite(id), {}
+        with contextlib.suppress(EarnestError), Work(job, "", lambda number: b"") as work:
+            for number, step in enumerate(job.steps):
+                if step.after is not None and step.after.kind == "file":
+                    with open(f"{self._place(id)}/before/{number}", "rb") as file:
+                        contents[step.after.digest] = file.read()
+                if step.before is not None and step.before.kind == "file":
+                    with contextlib.suppress(OSError):
+                        contents[step.before.digest] = work.read(step)
+        return ChangeSet(items=with_moves(_items(job)), contents=contents)
 
     # housekeeping
 
@@ -218,10 +231,11 @@ class Undos:
     def prune(self) -> None:
         """Take away what is past its days, and the oldest past what is kept together."""
         now, room = self._clock(), KEEP_BYTES
-        for done in self.listed():
-            room -= done.meta.size
-            if done.meta.expires <= now or room < 0:
-                shutil.rmtree(self._place(done.meta.id), ignore_errors=True)
+        with self._one:
+            for done in self.listed():
+                room -= done.meta.size
+                if done.meta.expires <= now or room < 0:
+                    shutil.rmtree(self._place(done.meta.id), ignore_errors=True)
 
     def _place(self, id: str) -> str:
         if not _ID.fullmatch(id):

@@ -31,12 +31,26 @@ _KEPT = (
 )  # fmt: skip
 
 
-def activate(
-    folder: int, instance: str, config: str, named: bool, env: Mapping[str, str], limit_s: float
-) -> _socket.socket:
-    """A connection to a daemon that this call, or another shim's, starts; raises `ShimError` E1503 after
-    `limit_s`."""
-    end = monotonic() + limit_s
+def activate(folder: int, instance: str, config: str, named: bool, env: Mapping[str, str], limit_s: float) -> _socket.socket:
+    """A connection to a daemon that this call, or another shim's, starts; raises `ShimError`: E1503 after
+    `limit_s`, E1502 where the folder was removed meanwhile or cannot be written."""
+    try:
+        return _activate(folder, instance, config, named, env, monotonic() + limit_s)
+    except OSError as e:
+        if not os.fstat(folder).st_nlink:
+            raise ShimError(
+                "E1502",
+                f"the folder {instance} was removed while this ran.",
+                "Start this again: the folder is made anew, without what was kept in it.",
+            ) from None
+        raise ShimError(
+            "E1502",
+            f"no daemon can be started from {instance}: {e.strerror or e}.",
+            "earnest has to be able to write in this folder, and room to do so; see `earnest doctor`.",
+        ) from None
+
+
+def _activate(folder: int, instance: str, config: str, named: bool, env: Mapping[str, str], end: float) -> _socket.socket:
     while True:
         lock = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
@@ -62,14 +76,10 @@ def activate(
         sleep(0.005)
 
 
-def _start(
-    folder: int, lock: int, instance: str, config: str, named: bool, env: Mapping[str, str]
-) -> _socket.socket:
+def _start(folder: int, lock: int, instance: str, config: str, named: bool, env: Mapping[str, str]) -> _socket.socket:
     listener = listen(folder)
     try:
-        log = os.open(
-            "daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
-        )
+        log = os.open("daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             argv, environment = command(instance, config, named, env)
             launch(argv, environment, listener.fileno(), lock, log)

@@ -117,6 +117,8 @@ class Lock(msgspec.Struct, frozen=True):
     arguments_sha256: str
     labels: int
     policy_sha256: str
+    change: str = ""
+    """The digest of the change that a yes makes real, where the call was previewed."""
 
 
 class Approval(msgspec.Struct, frozen=True):

@@ -405,15 +405,8 @@ class HttpLink:
         if self.hello.modern:
             params = own_meta(params, self._client, self.hello.version)
         waiter = Waiter(self.loop)
-        exchange = self.call(method, params, waiter)
-        try:
-            return await asyncio.wait_for(waiter.future, timeout)
-        except TimeoutError:
-            exchange.cancel("timeout")
-            raise self.error("E1206", f"did not answer {method!r} within {timeout:g} s") from None
-        except asyncio.CancelledError:
-            exchange.cancel()
-            raise
+        late = self.error("E1206", f"did not answer {method!r} within {timeout:g} s")
+        return await waiter.within(self.call(method, params, waiter), timeout, late)
 
     def along(self, named: str, params: bytes) -> tuple[list[tuple[str, object, object, object]], bytes, Pool, Origin] | None:
         """For calls of one tool along a track (`net.tracks`): what it stands on that they go out as they do, the head of their

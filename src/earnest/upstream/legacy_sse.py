@@ -273,15 +273,8 @@ class LegacySseLink:
 
     async def ask(self, method: str, params: bytes = b"{}", timeout: float = 30.0) -> Reply:
         waiter = Waiter(self._loop)
-        exchange = self.call(method, params, waiter)
-        try:
-            return await asyncio.wait_for(waiter.future, timeout)
-        except TimeoutError:
-            exchange.cancel("timeout")
-            raise self._error("E1206", f"did not answer {method!r} within {timeout:g} s") from None
-        except asyncio.CancelledError:
-            exchange.cancel()
-            raise
+        late = self._error("E1206", f"did not answer {method!r} within {timeout:g} s")
+        return await waiter.within(self.call(method, params, waiter), timeout, late)
 
     def notify(self, method: str, params: bytes) -> None:
         self._post(envelope.notification(method, params))

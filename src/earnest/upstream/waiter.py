@@ -6,7 +6,7 @@ import asyncio
 
 from earnest.core.errors import EarnestError
 from earnest.protocol.envelope import Message
-from earnest.upstream.base import Reply
+from earnest.upstream.base import Exchange, Reply
 
 
 class Waiter:
@@ -33,3 +33,15 @@ class Waiter:
     def lost(self, error: EarnestError, sent: bool) -> None:
         if not self.future.done():
             self.future.set_exception(error)
+
+    async def within(self, exchange: Exchange, timeout: float, late: EarnestError) -> Reply:
+        """The answer to `exchange`. Raises `late` after `timeout` seconds, and what it was lost by; whoever stops waiting
+        cancels it."""
+        try:
+            return await asyncio.wait_for(self.future, timeout)
+        except TimeoutError:
+            exchange.cancel("timeout")
+            raise late from None
+        except asyncio.CancelledError:
+            exchange.cancel()
+            raise

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from earnest.store.read import Receipt, receipts
+from earnest.core.receipt import Decision, Line, Outcome, read_line
+from earnest.store import segments
 from faults.wire.client import Ground, Wire
 from faults.wire.reading import digest
 from faults.wire.upstream import Called, Upstream
@@ -37,6 +38,7 @@ class Field:
         self.other = other
         """The server `other`, which the bystander calls."""
         self.ground = ground
+        self._record = Tail(Path(live.app.ctx.instance) / "receipts")
         self._seen = 0
         self._after = 0
         self._bystander: Bystander
@@ -69,27 +71,27 @@ class Field:
         """The calls of `bad` that reached the server, with this argument."""
         return [call for call in self.upstream.calls if call.name == "bad" and call.arguments["lie"] == lie]
 
-    async def receipts(self, *, allowed: int) -> list[Receipt]:
+    async def receipts(self, *, allowed: int) -> list[Decision]:
         """The last so many receipts of calls that were let through to `up`, once each has its outcome."""
-        folder = str(Path(self.live.app.ctx.instance) / "receipts")
         for _ in range(500):
-            found = [r for r in receipts(folder, server="up", decision="allow") if r.method == "tools/call"]
-            if len(found) >= len(self.upstream.calls) and all(r.outcome for r in found):
+            found = [one for one in self._record.decisions("up") if one.decision == "allow" and one.method == "tools/call"]
+            if len(found) >= len(self.upstream.calls) and self._record.settled("up"):
                 break
             await asyncio.sleep(0.01)
         assert len(found) == len(self.upstream.calls), "calls that reached the server, and receipts that allow one"
         return found[len(found) - allowed :]
 
-    async def receipt(self, arguments: Any) -> Receipt:
+    async def receipt(self, arguments: Any) -> tuple[Decision, Outcome]:
         """The one receipt of a call of `bad` with these arguments, once it has its outcome."""
-        folder, wanted = str(Path(self.live.app.ctx.instance) / "receipts"), digest(arguments)
+        wanted = digest(arguments)
         for _ in range(500):
-            found = [r for r in receipts(folder, tool="bad") if r.arguments_sha256 == wanted]
-            if found and all(r.outcome for r in found):
+            found = [one for one in self._record.pairs("up") if one[0].tool == "bad" and one[0].arguments_sha256 == wanted]
+            if found and all(outcome for _, outcome in found):
                 break
             await asyncio.sleep(0.01)
-        (one,) = found
-        return one
+        ((decision, outcome),) = found
+        assert outcome is not None
+        return decision, outcome
 
     async def what_was_judged_is_what_was_forwarded(self, *, calls: int) -> list[Called]:
         """Hold that so many calls reached the server since the last look, each as its receipt has it."""
@@ -116,6 +118,46 @@ class Field:
 
 
 LEGACY_FIELDS = ("mcp-protocol-version", "mcp-session-id")
+
+
+class Tail:
+    """The receipts on disk, of which each look reads what is new: the bystander writes all the while."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, int] = {}
+        self._decisions: dict[str, Decision] = {}
+        self._outcomes: dict[str, Outcome] = {}
+        self._of: dict[str, list[str]] = {}
+
+    def pairs(self, server: str) -> list[tuple[Decision, Outcome | None]]:
+        """Decisions on calls of a server with their outcomes, in the order written."""
+        folder = str(self._folder)
+        for writer in segments.writers(folder):
+            for path in segments.segments(folder, writer):
+                with open(path, "rb") as file:
+                    file.seek(self._read.get(path, 0))
+                    data = file.read()
+                whole = data[: data.rfind(b"\n") + 1]
+                self._read[path] = self._read.get(path, 0) + len(whole)
+                for line in whole.splitlines():
+                    self._take(read_line(line))
+        return [(self._decisions[id], self._outcomes.get(id)) for id in self._of.get(server, ())]
+
+    def _take(self, line: Line) -> None:
+        if isinstance(line.record, Decision):
+            self._decisions[line.id] = line.record
+            self._of.setdefault(line.record.server, []).append(line.id)
+        elif isinstance(line.record, Outcome):
+            self._outcomes[line.record.decision] = line.record
+
+    def decisions(self, server: str) -> list[Decision]:
+        """All decisions on calls of a server."""
+        return [decision for decision, _ in self.pairs(server)]
+
+    def settled(self, server: str) -> bool:
+        """Whether each call of a server that was let through has its outcome."""
+        return all(outcome for decision, outcome in self.pairs(server) if decision.decision == "allow")
 
 
 class Bystander:

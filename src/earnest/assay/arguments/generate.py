@@ -11,63 +11,138 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, Protocol
 
+from earnest.assay.arguments.harvest import words
 from earnest.assay.arguments.schema import Document, JsonSchema, merged, types
 from earnest.assay.arguments.strings import by_format, by_pattern, of_length
 
 Guess = Callable[[str, JsonSchema], Sequence[Any]]
 """Values for a place, by its name and schema, best first; they need not fit."""
 
+
+class Rules(Protocol):
+    """What was learned of a tool besides its schema."""
+
+    def wish(self, name: str) -> bool | None:
+        """Whether a member that may be left out is to be there (True) or not (False); None: as it comes."""
+
+    def least(self, name: str) -> int:
+        """How many elements a list is to have."""
+
+
+class NoRules:
+    """Nothing was learned."""
+
+    def wish(self, name: str) -> bool | None:
+        return None
+
+    def least(self, name: str) -> int:
+        return 0
+
+
 MAX_DEPTH: Final = 8
 _ABSENT: Final = object()
 _MOST_OPTIONS: Final = 12
+_MOST_CHOICES: Final = 8
+_DOING: Final = frozenset({"mode", "action", "operation", "command", "method", "type", "kind", "op", "subcommand"})
 
 
 class Candidates:
     """Argument objects for one tool, each valid by the schema where any could be found."""
 
-    def __init__(self, document: Document, guess: Guess, seed: int = 0) -> None:
-        self._document, self._guess, self._seed = document, guess, seed
+    def __init__(self, document: Document, guess: Guess, seed: int = 0, rules: Rules | None = None) -> None:
+        self._document, self._guess, self._seed, self._rules = document, guess, seed, rules or NoRules()
 
     def make(self, most: int = 12) -> list[dict[str, Any]]:
-        """Up to `most` different ones, the best guess first: required members alone, then all members, then variations."""
-        found: list[dict[str, Any]] = []
+        """Up to `most` different ones, the best guess first."""
+        return list(islice(self.each(most), most))
+
+    def each(self, most: int = 12) -> Iterator[dict[str, Any]]:
+        """The same one after the other: required members alone, then all members, then variations. `most`: how hard to try."""
+        found: set[str] = set()
         loose: list[dict[str, Any]] = []
         for value in self._values(most * 6):
-            if not isinstance(value, dict) or any(_same(value, other) for other in (*found, *loose)):
+            key = repr(value)  # 1 is not true
+            if not isinstance(value, dict) or key in found:
                 continue
-            (found if self._document.valid(value) else loose).append(value)
-            if len(found) >= most:
-                break
-        return found or loose[:2] or [{}]
+            found.add(key)
+            if self._document.valid(value):
+                loose.clear()
+                most = 0
+                yield value
+            elif most:
+                loose.append(value)
+        yield from loose[:2] if most else ()
+        if most and not loose:
+            yield {}
+
+    def _draw(self, chosen: Mapping[str, int], full: bool, seed: int, also: str = "") -> _Draw:
+        return _Draw(self._document, self._guess, chosen, full, seed, self._rules, also)
 
     def _values(self, tries: int) -> Iterator[Any]:
         plans: list[_Draw] = []
         for full in (False, True):
-            draw = _Draw(self._document, self._guess, {}, full, self._seed)
+            draw = self._draw({}, full, self._seed)
             yield _drawn(draw)
             plans.append(draw)
+        # A member that may be left out, one at a time; first those of objects that would be empty without, and what a call
+        # is to do where a tool does several things.
+        left_out = plans[0].left_out
+        alone = iter(sorted(left_out, key=lambda place: (not left_out[place], place.count("."))))
+        for place in [place for place in left_out if left_out[place] or _is_choice(place)][:6]:
+            yield from self._with(place)
         left = tries
         for number in range(1, _MOST_OPTIONS):
             for draw, full in zip(plans, (False, True), strict=True):
                 for place, options in draw.counts.items():
                     if number < options and left:
                         left -= 1
-                        yield _drawn(_Draw(self._document, self._guess, {place: number}, full, self._seed))
+                        yield _drawn(self._draw({place: number}, full, self._seed))
+                        other = next(alone, "") if left % 2 else ""
+                        if other:
+                            yield from self._with(other)
+        for place in alone:
+            yield from self._with(place)
         for seed in range(1, 1 + left // 2):  # schemas whose parts depend on each other: at random
             dice = random.Random(self._seed * 1000 + seed)
             chosen = {place: dice.randrange(options) for place, options in plans[1].counts.items()}
-            yield _drawn(_Draw(self._document, self._guess, chosen, bool(seed % 2), seed))
+            yield _drawn(self._draw(chosen, bool(seed % 2), seed))
+
+    def _with(self, place: str) -> Iterator[Any]:
+        """Required members and this one, with each of its choices where it has few."""
+        draw = self._draw({}, False, self._seed, place)
+        yield _drawn(draw)
+        if _is_choice(place):
+            for number in range(1, min(draw.counts.get(place, 1), _MOST_CHOICES)):
+                yield _drawn(self._draw({place: number}, False, self._seed, place))
+
+
+def _is_choice(place: str) -> bool:
+    """Whether a member says what a call is to do."""
+    return bool(set(words(place.rpartition(".")[2])) & _DOING)
 
 
 class _Draw:
-    """One value: `chosen` says which option to take where; `counts` tells how many there were."""
+    """One value: `chosen` says which option to take where; `counts` tells how many there were. `full`: with all that may be
+    left out; `also`: with this one. `left_out` tells what was, and whether its object is empty for it."""
 
-    def __init__(self, document: Document, guess: Guess, chosen: Mapping[str, int], full: bool, seed: int) -> None:
-        self.document, self._guess, self._chosen, self._full = document, guess, chosen, full
+    def __init__(
+        self,
+        document: Document,
+        guess: Guess,
+        chosen: Mapping[str, int],
+        full: bool,
+        seed: int,
+        rules: Rules,
+        also: str = "",
+    ) -> None:
+        self.document, self._guess, self._rules = document, guess, rules
+        self._chosen, self._full, self._also = chosen, full, also
         self._dice = random.Random(seed)
         self.counts: dict[str, int] = {}
+        self.left_out: dict[str, bool] = {}
 
     def value(self, schema: Any, place: str = "", name: str = "", depth: int = 0) -> Any:
         """A value for a schema."""
@@ -151,8 +226,10 @@ class _Draw:
         properties = found.get("properties") or {}
         required = [key for key in found.get("required") or () if isinstance(key, str)]
         wanted = list(required)
-        if self._full and depth < MAX_DEPTH // 2:
-            wanted += [key for key in properties if key not in wanted]
+        if depth < MAX_DEPTH - 2:
+            wanted += [key for key in properties if key not in wanted and self._takes(f"{place}.{key}", key)]
+        if not self._full:
+            self.left_out |= {f"{place}.{key}": bool(place) and not wanted for key in properties if key not in wanted}
         known = {key: properties[key] for key in properties}
         wanted, known = self._dependents(found, wanted, known)
         least = found.get("minProperties") or 0
@@ -170,6 +247,10 @@ class _Draw:
                 result[key] = value
         self._fill(found, result, place, depth, least)
         return result
+
+    def _takes(self, place: str, name: str) -> bool:
+        wish = self._rules.wish(name)
+        return place == self._also or wish is True or (self._full and wish is None)
 
     def _dependents(self, found: JsonSchema, wanted: list[str], known: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         for _ in range(5):
@@ -227,11 +308,12 @@ class _Draw:
                 result[key] = value
 
     def _array(self, found: JsonSchema, place: str, name: str, depth: int) -> Any:
-        whole = self._guessed(found, name, list)
+        whole = [value for value in self._guessed(found, name, list) if value]
         if whole and place not in self._chosen and not found.get("prefixItems"):
             return self._pick(place, whole)
         items = [self.value(s, f"{place}[{n}]", name, depth + 1) for n, s in enumerate(found.get("prefixItems") or ())]
         least, most = found.get("minItems") or 0, found.get("maxItems")
+        least = max(least, self._rules.least(name))
         wish = max(least, 1 if depth <= MAX_DEPTH // 2 and found.get("items") is not False else 0, len(items))
         if isinstance(most, int):
             wish = min(wish, most)
@@ -240,11 +322,10 @@ class _Draw:
             items += [
                 self.value(contains, f"{place}[c{n}]", name, depth + 1) for n in range(min(found.get("minContains", 1), 20))
             ]
-        singular = name[:-1] if name.endswith("s") and len(name) > 3 else name
         tries = 0
         while len(items) < wish and tries < 200:
             tries += 1
-            value = self.value(found.get("items", True), f"{place}[{len(items)}]", singular, depth + 1)
+            value = self.value(found.get("items", True), f"{place}[{len(items)}]", name, depth + 1)
             if value is _ABSENT:
                 break
             if found.get("uniqueItems") and value in items:
@@ -295,11 +376,6 @@ def _drawn(draw: _Draw) -> Any:
         return draw.value(draw.document.root)
     except (TypeError, AttributeError, ValueError, KeyError, RecursionError, OverflowError):
         return None
-
-
-def _same(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: 1 is not true."""
-    return repr(value) == repr(other)
 
 
 def _weight(branch: Any) -> int:

@@ -6,11 +6,13 @@ something is; one that reads or deletes gets what is there. Table first, code on
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from earnest.assay.arguments.complaints import Complaints
 from earnest.assay.arguments.harvest import words
 from earnest.assay.fixture import Fixture
 
@@ -71,6 +73,8 @@ _EXTENSIONS: Final = (
     ("py", ("python file", "python script"), "main.py"),
     ("md", ("markdown",), "README.md"),
     ("yaml", ("yaml", "yml"), "config.yaml"),
+    ("ipynb", ("ipynb", "notebook", "jupyter"), "analysis.ipynb"),
+    ("zip", ("zip", "archive file"), "bundle.zip"),
 )
 _BY_WORD: Final[Mapping[str, Sequence[Any]]] = {
     "query": ("alpha",), "search": ("alpha",), "keyword": ("alpha",), "term": ("alpha",), "pattern": ("alpha", "*.txt", "**/*"),
@@ -95,7 +99,8 @@ _BY_WORD: Final[Mapping[str, Sequence[Any]]] = {
     "domain": ("example.com",), "command": ("echo alpha", "ls", "touch made.txt"), "cmd": ("echo alpha", "touch made.txt"),
     "shell": ("echo alpha",), "script": ("echo alpha",), "code": ("print('alpha')", "open('made.txt', 'w').write('x')"),
     "expression": ("1 + 2",), "formula": ("=A1",), "equation": ("1 + 2",), "table": ("notes",), "column": ("title",),
-    "schema": ("main",), "sheet": ("Sheet1", "Sheet2"), "cell": ("A1", "B2"), "range": ("A1:B2",), "color": ("#336699",),
+    "schema": ("main",), "sheet": ("Sheet1", "Sheet2"), "cell": ("A1", "B2"), "range": ("A1:C5", "A1:B2"),
+    "color": ("#336699",),
     "id": ("1",), "uuid": ("7d2c3f1e-8a4b-4c5d-9e6f-0a1b2c3d4e5f",), "status": ("open", "done"), "state": ("open", "closed"),
     "priority": ("high", "1"), "level": ("info",), "mode": ("default",), "format": ("json", "text"), "type": ("sample", "note"),
     "operation": ("list", "get", "set"), "action": ("list", "get", "create"), "method": ("GET", "POST"), "entity": ("alpha",),
@@ -128,8 +133,21 @@ _QUOTED: Final = re.compile(
 _CHOICES: Final = re.compile(r"[\"'`]([A-Za-z][\w-]{0,30})[\"'`](?=\s*(?:,|\||or\b|and\b|\)|-|:|/|$))")
 
 
-_OFFERED: Final = re.compile(r"\b(?:available|one of|such as|valid|allowed|expected|choose from|options|like)\b", re.I)
-_IN_QUOTES: Final = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
+_ANY_QUOTED: Final = re.compile(r"[\"'`]([^\"'`\n{}]{1,60})[\"'`]")
+_ONE_BASED: Final = re.compile(r"\b1-based\b|\bfrom 1\b|\bstarts? at 1\b", re.I)
+
+
+def _kind_in(context: str, besides: frozenset[str] = frozenset()) -> str:
+    """The kind of file a text speaks of, by ending."""
+    for ending, hints, _ in _EXTENSIONS:
+        if ending not in besides and any(hint in context for hint in hints):
+            return ending
+    return ""
+
+
+def quoted(said: str) -> list[str]:
+    """Values that a description gives as examples."""
+    return [value for value in _QUOTED.findall(said) if "{" not in value and "..." not in value]
 
 
 class Guesses:
@@ -143,43 +161,64 @@ class Guesses:
         extra: Callable[[str], Sequence[Any]],
         fallback: Callable[[str], Sequence[Any]] = lambda name: (),
         siblings: Sequence[str] = (),
-        complaints: Sequence[str] = (),
+        complaints: Complaints | None = None,
+        elsewhere: Callable[[str], Sequence[Any]] = lambda name: (),
     ) -> None:
         """`complaints`: what earlier calls were answered that failed; they often name what would do. `fallback` values come
-        after
-        the guesses. `siblings`: all parameters of the tool."""
+        after the guesses. `siblings`: all parameters of the tool. `elsewhere`: what other tools say of a parameter of that
+        name."""
         beside = {word for name in siblings for word in words(name)}
-        self._complaints = complaints
+        self._complaints = complaints or Complaints()
         self._named = bool(beside & {"repo", "repository"})
         """Whether a parameter says which repository; if none does, the path does."""
         self._in_repository = self._named or "git" in words(tool)
         self._tool, self._description, self._fixture = tool, description, fixture
         self._verbs = frozenset(words(tool))
-        self._extra, self._fallback = extra, fallback
+        beside_paths = [name for name in siblings if set(words(name)) & _PATH]
+        self._paths_beside = len(beside_paths)
+        self._others_kinds = frozenset(filter(None, (_kind_in(" ".join(words(name))) for name in beside_paths)))
+        """Kinds of files that paths beside name: one without a kind of its own is of another."""
+        self._extra, self._fallback, self._elsewhere = extra, fallback, elsewhere
+        self._made: dict[tuple[str, int, str, int], Sequence[Any]] = {}
 
     def __call__(self, name: str, schema: Mapping[str, Any]) -> Sequence[Any]:
+        """Values for a parameter, best first."""
+        key = name, id(schema.get("description")), repr(schema.get("type")), len(schema)
+        if key not in self._made:
+            self._made[key] = self._guessed(name, schema)
+        return self._made[key]
+
+    def _guessed(self, name: str, schema: Mapping[str, Any]) -> Sequence[Any]:
         parts = words(name)
         said = str(schema.get("description") or schema.get("title") or "")
-        found: list[Any] = [*self._complained(parts), *self._extra(name)]
+        heard = self._complaints
+        found: list[Any] = [*heard.offers(self._tool, name), *heard.numbers(self._tool, name), *self._extra(name)]
         found += self._special(name, parts, said)
         choices = _CHOICES.findall(said)[:6]
         found += choices if len(choices) > 1 else []
-        found += [value for value in _QUOTED.findall(said) if "{" not in value and "..." not in value]
+        found += quoted(said)
         found += self._table(parts)
         found += choices
+        found += [value for value in _ANY_QUOTED.findall(said) if "..." not in value]
+        found += self._elsewhere(name)
         if not found and self._description:
             found += self._from_description(name)
+        if not found:
+            found += self._table(words(said)[-8:])
+        if schema.get("type") == "string" and not schema.keys() & {"pattern", "format", "enum", "minLength", "maxLength"}:
+            found += ["sample", "alpha"]
         found += self._fallback(name)
-        return found
+        if _ONE_BASED.search(said):
+            found = [value for value in found if value != 0]
+        return sorted(found, key=lambda value: heard.bad(self._tool, name, value))
 
-    def _complained(self, parts: Sequence[str]) -> list[str]:
-        """Values that a complaint about this parameter offers: `Available sheets: 'Sheet1'`, `use one of "a", "b"`."""
-        found: list[str] = []
-        for text in self._complaints:
-            offered = _OFFERED.search(text)
-            if offered is not None and set(parts) & set(words(text[: offered.end()])):
-                found += [value for value in _IN_QUOTES.findall(text[offered.end() :]) if value not in found]
-        return found[:4]
+    def least(self, name: str) -> int:
+        """How many elements a list is said to need."""
+        return self._complaints.least(self._tool, name)
+
+    def wish(self, name: str) -> bool | None:
+        """Whether a member that may be left out is to be there (True), or not (False)."""
+        return self._complaints.wish(self._tool, name)
 
     def _table(self, parts: Sequence[str]) -> list[Any]:
         found: list[Any] = []
@@ -200,6 +239,8 @@ class Guesses:
     def _special(self, name: str, parts: Sequence[str], said: str) -> list[Any]:
         own = set(parts)
         text = f"{said} {name}".lower()
+        if "base64" in text and not own & _PATH:
+            return self._encoded(name, said)
         if own & {"sql", "query", "statement"} and re.search(
             r"\bsql\b|\bselect\b|\bquery to execute|\bcreate table|\binsert\b", text + self._description.lower()
         ):
@@ -210,7 +251,8 @@ class Guesses:
             return (
                 [self._fixture.repository] if own & _PATH or "path" in text or "git" in self._tool.lower() else ["ada/sample"]
             )
-        if self._in_repository and own & {"path", "cwd", "directory"} and not (self._named or own & {"file"}):
+        several = name.lower().endswith("s")
+        if self._in_repository and own & {"path", "cwd", "directory"} and not (self._named or several or own & {"file"}):
             return [self._fixture.repository]
         if self._in_repository and own & {"file", "path", "pathspec", "filename"}:
             return ["gamma.txt", "README.md", "alpha.txt"]
@@ -218,7 +260,7 @@ class Guesses:
             return ["main", "HEAD", "feature"]
         ends = own & {"source", "destination", "src", "dest", "target", "output"}
         if own & _PATH or (ends and ("path" in text or "file" in text or self._verbs & (_PATH | {"move", "copy", "rename"}))):
-            return self._paths(own, text, said)
+            return self._paths(name, own, said)
         if own & {"branch"} and self._verbs & _CREATING:
             return ["topic", "feature"]
         if self._verbs & (_CHANGING | _DELETING) and own & {"name", "title", "key", "id"}:
@@ -251,16 +293,35 @@ class Guesses:
             return ["https://example.com/picture.png", *site]
         return site
 
-    def _paths(self, own: set[str], text: str, said: str) -> list[str]:
+    def _encoded(self, name: str, said: str) -> list[str]:
+        """A file of the fixture in base64."""
+        try:
+            with open(os.path.join(self._fixture.source, "workspace", self._kind(name, said)[1]), "rb") as file:
+                return [base64.b64encode(file.read()).decode(), "c2FtcGxl"]
+        except OSError:
+            return ["c2FtcGxl"]
+
+    def _kind(self, name: str, said: str) -> tuple[str, str]:
+        """The kind of file a parameter is about: its ending, and the fixture's. What is said nearest to it counts."""
+        samples = {ending: sample for ending, _, sample in _EXTENSIONS}
+        own = _kind_in(" ".join(words(name)))
+        if own:
+            return own, samples[own]
+        for wanted in self._complaints.endings(self._tool, name):
+            if wanted in samples:
+                return wanted, samples[wanted]
+        near = (said.lower(), " ".join(words(self._tool)), self._description.lower())
+        for context in (*near, self._complaints.words_of(self._tool)):
+            found = _kind_in(context, self._others_kinds)
+            if found:
+                return found, samples[found]
+        return "txt", "notes.txt"
+
+    def _paths(self, name: str, own: set[str], said: str) -> list[str]:
         fixture, verbs = self._fixture, self._verbs
-        context = f"{text} {self._description.lower()} {self._tool.lower()} {' '.join(self._complaints).lower()}"
         if "git" in verbs and own & _FOLDER | own & {"path"} and "file" not in own:
             return [fixture.repository, "alpha.txt"]
-        extension, existing = "txt", "notes.txt"
-        for ending, hints, sample in _EXTENSIONS:
-            if any(hint in context for hint in hints):
-                extension, existing = ending, sample
-                break
+        extension, existing = self._kind(name, said)
         here, fresh = fixture.file(existing), fixture.file(f"made.{extension}")
         folders = [fixture.workspace, fixture.file("docs"), fixture.file("empty")]
         if own & _TARGET or (own & {"destination", "dest"}):
@@ -269,7 +330,8 @@ class Guesses:
         folder = bool(own & _FOLDER) or ("director" in lowered and "file" not in own and "file" not in lowered)
         if folder or (verbs & {"mkdir", "directory", "folder", "dir", "tree"} and "file" not in own):
             return [fixture.file("made"), *folders] if verbs & _CREATING else [*folders, here]
-        if own & {"source", "src", "old"} or not verbs & _CREATING:
+        source = self._paths_beside > 1 and own == {"path"}  # the other one is what is made
+        if own & {"source", "src", "old"} or source or not verbs & _CREATING:
             rest = [fixture.file("old.txt"), *folders]
             return [here, os.path.basename(here), *rest] if not verbs & _DELETING else [fixture.file("old.txt"), here, *rest]
         return [fresh, here, os.path.basename(fresh), *folders]

@@ -37,6 +37,8 @@ class Made(msgspec.Struct, frozen=True):
     step: Step
     answer: Answer
     effective: bool
+    provoked: bool = False
+    """Whether it was made to see what a word of the source does: its values are no example for others."""
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ class Harvest:
         """Take a call and its answer in."""
         number = len(self.made)
         self.made.append(made)
-        if made.answer.outcome != "done":
+        if made.answer.outcome != "done" or made.provoked:
             return
         tool = words(made.step.tool)
         for key, value in _named(made.answer):

@@ -6,11 +6,13 @@ deletes; a person's own arguments before all guesses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final
 
+from earnest.assay.arguments.complaints import Complaints
 from earnest.assay.arguments.generate import Candidates
-from earnest.assay.arguments.guess import Guesses
+from earnest.assay.arguments.guess import Guesses, quoted
 from earnest.assay.arguments.harvest import Harvest, words
 from earnest.assay.arguments.literals import Literals
 from earnest.assay.arguments.schema import Document
@@ -44,6 +46,12 @@ def rank(tool: ToolUnder) -> int:
     return 2 if required else 0
 
 
+def place_in_turn(tool: ToolUnder) -> tuple[int, int]:
+    """The order of tools: by rank; of those that delete the more particular first, since without the whole there is no part."""
+    found = rank(tool)
+    return found, -len(tool.schema.get("required") or ()) if found == 4 else 0
+
+
 class Planner:
     """Makes candidates for tools, from all that is known at the moment."""
 
@@ -53,18 +61,23 @@ class Planner:
         """`own`: a person's arguments, by tool."""
         self._fixture, self._literals, self._own, self._seed = fixture, literals, own, seed
         self._documents: dict[str, Document] = {}
-        self._complaints: dict[str, list[str]] = {}
+        self._elsewhere: dict[str, dict[str, list[Any]]] = {}
+        self.complaints = Complaints()
 
-    def complained(self, tool: str, text: str) -> None:
-        """A call of a tool failed with these words."""
-        kept = self._complaints.setdefault(tool, [])
-        if text[:400] not in kept and len(kept) < 12:
-            kept.append(text[:400])
+    def meet(self, tools: Sequence[ToolUnder]) -> None:
+        """Read what all tools of a server say of their parameters: one often says what another leaves unsaid."""
+        self.complaints.tools = frozenset(tool.name for tool in tools)
+        for tool in tools:
+            document = self.document(tool)
+            places = [document.followed(document.root)[0], *(document.root.get("$defs") or {}).values()]
+            for place in places:
+                properties = place.get("properties") if isinstance(place, Mapping) else None
+                for name, schema in (properties or {}).items():
+                    if isinstance(schema, Mapping):
+                        self._elsewhere.setdefault(name, {}).setdefault(tool.name, []).extend(told_values(schema))
 
-    def _heard(self, tool: str) -> list[str]:
-        """Complaints about calls of a tool, then those about others, which often want the same: a kind of file, a name."""
-        others = [text for name, texts in self._complaints.items() if name != tool for text in texts[:4]]
-        return [*self._complaints.get(tool, ()), *others[:20]]
+    def _said_elsewhere(self, tool: str, name: str) -> list[Any]:
+        return [v for other, values in self._elsewhere.get(name, {}).items() if other != tool for v in values][:6]
 
     def given(self, value: str) -> bool:
         """Whether the fixture has it."""
@@ -78,9 +91,11 @@ class Planner:
 
     def candidates(self, tool: ToolUnder, harvest: Harvest, most: int = 12) -> list[dict[str, Any]]:
         """Argument objects, best first."""
+        return list(islice(self.each(tool, harvest, most), most))
+
+    def each(self, tool: ToolUnder, harvest: Harvest, most: int = 12) -> Iterator[dict[str, Any]]:
+        """The same one after the other, made when they are wanted. `most`: how hard to try."""
         given = [dict(one) for one in self._own.get(tool.name, ())]
-        if len(given) >= most:
-            return given[:most]
         verbs = set(words(tool.name)[:3])
         creating = bool(verbs & _CREATE)
 
@@ -93,45 +108,73 @@ class Planner:
             return [*self._literals.of(name), *harvest.offers(tool.name, name, 3)]
 
         siblings = tuple(self.document(tool).followed(tool.schema)[0].get("properties") or ())
-        guesses = Guesses(tool.name, tool.description, self._fixture, extra, fallback, siblings, self._heard(tool.name))
-        made = Candidates(self.document(tool), guesses, self._seed).make(most)
-        found = [*given]
+        guesses = Guesses(
+            tool.name, tool.description, self._fixture, extra, fallback, siblings, self.complaints,
+            lambda name: self._said_elsewhere(tool.name, name),
+        )  # fmt: skip
+        making = Candidates(self.document(tool), guesses, self._seed, guesses).each(most)
+        made = list(islice(making, 3))
         # What another tool was given to make something, this one may need to change or undo it.
-        for candidate in [*made[:1], *(self._mirrored(tool, harvest) if rank(tool) in (2, 3, 4) else ()), *made]:
-            if candidate not in found:
-                found.append(candidate)
-        return found[:most]
+        mirrored = self._mirrored(tool, harvest, made[:2])
+        front = [*made[:1], *mirrored, *made] if rank(tool) in (2, 3, 4) else [*made, *mirrored]
+        found: set[str] = set()
+        for candidate in chain(given, front, making):
+            key = repr(candidate)
+            if key not in found:
+                found.add(key)
+                yield candidate
 
-    def _mirrored(self, tool: ToolUnder, harvest: Harvest) -> list[dict[str, Any]]:
-        """The arguments of calls that had an effect, as far as this tool takes them."""
+    def _mirrored(self, tool: ToolUnder, harvest: Harvest, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The arguments of other tools' calls that had an effect, as far as this tool takes them, with guesses for the rest."""
         document = self.document(tool)
         shape = document.followed(document.root)[0]
         known = set(shape.get("properties") or ())
         found: list[dict[str, Any]] = []
-        for made in reversed(harvest.made):
-            if not made.effective or made.step.tool == tool.name:
+        used: list[dict[str, Any]] = []
+        calls = [c for c in reversed(harvest.made) if c.effective and not c.provoked and c.step.tool != tool.name]
+        # Things of the fixture before things that a call has made: there is more in them.
+        for call in sorted(
+            calls, key=lambda c: not any(isinstance(v, str) and self.given(v) for v in c.step.arguments.values())
+        ):
+            shared = {key: value for key, value in call.step.arguments.items() if key in known}
+            if not shared or shared in used or any(self.complaints.bad(tool.name, key, v) for key, v in shared.items()):
                 continue
-            candidate = {key: value for key, value in made.step.arguments.items() if key in known}
-            if candidate and candidate not in found and document.valid(candidate):
-                found.append(candidate)
-            if len(found) >= 3:
+            used.append(shared)
+            for base in ({}, *made):
+                candidate = {**base, **shared}
+                if candidate not in found and candidate not in made and document.valid(candidate):
+                    found.append(candidate)
+                    break
+            if len(used) >= 4:
                 break
         return found
+
+    def _of_fixture(self, arguments: Mapping[str, Any]) -> bool:
+        return any(isinstance(value, str) and self.given(value) for value in arguments.values())
 
     def provocations(self, tool: ToolUnder, base: Mapping[str, Any], most: int = 16) -> list[dict[str, Any]]:
         """Arguments that worked, with values in them that the server's source compares with."""
         found: list[dict[str, Any]] = []
         document = self.document(tool)
         properties = document.followed(document.root)[0].get("properties") or {}
-        for name in properties:
-            for value in [*self._literals.of(name, 12), *self._literals.others(name, 12)]:
-                for shaped in _shaped(value, base.get(name)):
-                    candidate = {**base, name: shaped}
-                    if candidate not in found and candidate != base and document.valid(candidate):
-                        found.append(candidate)
-                if len(found) >= most:
-                    return found
+        own = [(name, value) for name in properties for value in self._literals.of(name, 12)]
+        loose = [(name, value) for name in properties for value in self._literals.others(name, 12)]
+        for name, value in [*own, *loose]:
+            for shaped in _shaped(value, base.get(name)):
+                candidate = {**base, name: shaped}
+                if candidate not in found and candidate != base and document.valid(candidate):
+                    found.append(candidate)
+            if len(found) >= most:
+                break
         return found
+
+
+def told_values(schema: Mapping[str, Any]) -> list[Any]:
+    """Values that a parameter's schema names: its default, examples, choices."""
+    found = [schema["default"]] if schema.get("default") not in (None, "", [], {}) else []
+    for key in ("examples", "enum"):
+        found += schema[key][:3] if isinstance(schema.get(key), list) else []
+    return found + quoted(str(schema.get("description") or ""))
 
 
 def _shaped(value: Any, present: Any) -> list[Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from earnest.protocol.input_schema import pointed, validator
 
 JsonSchema = Mapping[str, Any]
@@ -23,6 +25,7 @@ class Document:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self._anchors: dict[str, Any] | None = None
+        self._parts: dict[bytes, Any] = {}
         self._validator = validator(root)
 
     @property
@@ -44,9 +47,12 @@ class Document:
         if schema is False:
             return False
         try:
-            definitions = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
-            found = validator({**definitions, **schema})
-            return found is None or bool(found.is_valid(value))
+            key = msgspec.json.encode(schema)
+            if key not in self._parts:
+                definitions = {name: self.root[name] for name in ("$defs", "definitions") if name in self.root}
+                self._parts[key] = validator({**definitions, **schema})
+            part = self._parts[key]
+            return part is None or bool(self._parts[key].is_valid(value))
         except Exception:
             return True
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from xml.etree import ElementTree
 
+from earnest.assay.observe.masks import masked
+
 Record = tuple[str, str]
 LOOK: Final = " (look)"
 """The end of the area of what is only a look."""
@@ -106,6 +108,7 @@ def _told(area: str, root: ElementTree.Element) -> Iterator[Record]:
 
 
 def _sheet(area: str, root: ElementTree.Element, shared: list[str], looks: list[str]) -> Iterator[Record]:
+    order = hashlib.sha256()
     for cell in root.iter():
         if _local(cell) != "c":
             continue
@@ -117,9 +120,11 @@ def _sheet(area: str, root: ElementTree.Element, shared: list[str], looks: list[
             text = f"={parts['f']}"  # what it comes to follows from other cells
         if text:
             yield area, text  # where it stands changes when rows are put in above it
+            order.update(masked(text).encode() + b"\0")
         style = cell.get("s", "0")
         if style.isdigit() and int(style) < len(looks) and looks[int(style)]:
             yield f"{area}{LOOK}", looks[int(style)]
+    yield f"{area} order{LOOK}", order.hexdigest()[:16]
     yield from _told(area, root)
 
 

@@ -53,6 +53,8 @@ class Tally(msgspec.Struct):
     repeats: int = 0
     """Calls repeated in clean sessions after the same call had worked."""
     failed: str = ""
+    cut: bool = False
+    """Whether time was over before all of its clean sessions had been run."""
 
     @property
     def answered(self) -> int:

@@ -9,13 +9,15 @@ half of all tools change is the server's bookkeeping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from earnest.assay.arguments.harvest import Harvest, Made
-from earnest.assay.arguments.plan import Planner, rank
+from earnest.assay.arguments.plan import Planner, place_in_turn, rank
 from earnest.assay.model import Call, Effect, ServerFinding, Step, ToolUnder
 from earnest.assay.observe.effects import Noise, marks_of, within
 from earnest.assay.session import Bench, Session
@@ -24,7 +26,10 @@ from earnest.core.errors import EarnestError
 MOST_CALLS: Final = 12
 _ENOUGH_ANSWERS: Final = 4
 _ENOUGH_EFFECTS: Final = 4
-_MOST_SECONDS: Final = 90.0
+_MOST_SECONDS: Final = 60.0
+"""Seconds of answering time after which a tool is tried no more."""
+_MOST_WAITS: Final = 2
+"""Calls that nobody answered in time after which a tool is tried no more."""
 _RESTARTS: Final = 6
 _SLOW_S: Final = 1.5
 NOBODY: Final = "no_such_tool_of_this_server"
@@ -49,10 +54,17 @@ class Scout:
     """Runs the scouting session of one server."""
 
     def __init__(
-        self, bench: Bench, tools: Sequence[ToolUnder], planner: Planner, noise: Noise, told: Callable[[str], None]
+        self,
+        bench: Bench,
+        tools: Sequence[ToolUnder],
+        planner: Planner,
+        noise: Noise,
+        told: Callable[[str], None],
+        until: float = math.inf,
     ) -> None:
+        """`until`: the moment (monotonic clock) after which no further tool is tried."""
         self._bench, self._tools, self._planner, self._told = bench, tools, planner, told
-        self._noise = noise
+        self._noise, self._until = noise, until
         self._harvest = Harvest(planner.given)
         self._calls: list[Call] = []
         self._failing: list[Effect] = []
@@ -64,7 +76,8 @@ class Scout:
 
     async def run(self) -> Scouted:
         """Try every tool; those that got nowhere once more at the end, when more is known. Raises E12xx."""
-        ordered = sorted(self._tools, key=rank)
+        ordered = sorted(self._tools, key=place_in_turn)
+        self._planner.meet(ordered)
         late: list[Effect] = []
         try:
             await self._open()
@@ -92,7 +105,8 @@ class Scout:
             for c in self._calls
         ]
         for made, call in zip(self._harvest.made, calls, strict=True):
-            self._harvest.made[self._harvest.made.index(made)] = Made(made.step, made.answer, bool(call.hard))
+            at = self._harvest.made.index(made)
+            self._harvest.made[at] = msgspec.structs.replace(made, effective=bool(call.hard))
         return Scouted(calls, self._harvest, noise, self._findings, late)
 
     async def _open(self) -> None:
@@ -137,27 +151,35 @@ class Scout:
         calls = [call for call in self._calls if call.step.tool == tool.name]
         if not any(call.answer.outcome == "done" for call in calls):
             return True
-        return tool.claims.read_only is not True and rank(tool) in (1, 3, 4) and not any(call.hard for call in calls)
+        changes = tool.claims.read_only is False or (tool.claims.read_only is None and rank(tool) in (1, 3, 4))
+        return changes and not any(call.hard for call in calls)
 
     async def _try(self, tool: ToolUnder, most: int) -> None:
         tried = self._tried.setdefault(tool.name, [])
         answered = effective = 0
-        for arguments in self._planner.candidates(tool, self._harvest, MOST_CALLS + len(tried)):
-            if arguments in tried:
-                continue
-            if most <= 0 or self._spent.get(tool.name, 0.0) > _MOST_SECONDS or not await self._ready(tool):
+        known = -1
+        queue: Iterator[dict[str, Any]] = iter(())
+        waited = 0
+        while most > 0 and waited < _MOST_WAITS and self._spent.get(tool.name, 0.0) <= _MOST_SECONDS and self._in_time():
+            if self._planner.complaints.count != known:  # what was said of the last call makes better guesses of the next
+                known = self._planner.complaints.count
+                queue = self._planner.each(tool, self._harvest, MOST_CALLS + len(tried))
+            arguments = next((one for one in queue if one not in tried), None)
+            if arguments is None or not await self._ready(tool):
                 return
             most -= 1
             tried.append(arguments)
             call = await self._call(Step(tool.name, arguments))
-            if call is None:
-                continue
             answered += call.answer.outcome == "done"
+            waited += call.answer.outcome == "timeout"
             effective += bool(call.hard)
             if tool.claims.read_only is True and answered >= _ENOUGH_ANSWERS:
                 return
             if effective >= _ENOUGH_EFFECTS or (answered >= 8 and not effective):
                 return
+
+    def _in_time(self) -> bool:
+        return time.monotonic() < self._until
 
     async def _make_anew(self, ordered: Sequence[ToolUnder]) -> None:
         """Make once more what tools made that deleters have taken away since, so that those which got nowhere find
@@ -175,9 +197,9 @@ class Scout:
         if tool.claims.read_only is True or not worked or worked[0].answer.seconds > _SLOW_S:
             return  # readers are provoked in the soak
         for arguments in self._planner.provocations(tool, worked[0].step.arguments, 8):
-            if not await self._ready(tool):
+            if not self._in_time() or not await self._ready(tool):
                 return
-            await self._call(Step(tool.name, arguments))
+            await self._call(Step(tool.name, arguments), provoked=True)
 
     async def _ready(self, tool: ToolUnder) -> bool:
         if self._session is not None and self._session.alive:
@@ -185,14 +207,14 @@ class Scout:
         self._findings.append(ServerFinding("ended", f"ended while its tools were tried (before {tool.name})", tool.name))
         return await self._again()
 
-    async def _call(self, step: Step) -> Call | None:
+    async def _call(self, step: Step, *, provoked: bool = False) -> Call:
         assert self._session is not None
         call = await self._session.step(step)
         self._spent[step.tool] = self._spent.get(step.tool, 0.0) + call.answer.seconds
         self._calls.append(call)
         if call.answer.outcome in ("error", "dressed"):
-            self._planner.complained(step.tool, call.answer.text)
-        self._harvest.add(Made(call.step, call.answer, bool(call.hard)))
+            self._planner.complaints.add(step.tool, call.step.arguments, call.answer.text)
+        self._harvest.add(Made(call.step, call.answer, bool(call.hard), provoked))
         return call
 
     def _with_bookkeeping(self) -> Noise:

@@ -7,6 +7,8 @@ only nominates. Where something came late and nobody can say whose it was, all r
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -39,6 +41,8 @@ class Soaked(msgspec.Struct):
     nominations: list[Nomination]
     late: list[Effect]
     order: list[str]
+    cut: bool = False
+    """Whether time was over before every reader had its turn."""
 
 
 async def soak(
@@ -49,14 +53,18 @@ async def soak(
     noise: Noise,
     patience: float,
     told: Callable[[str], None],
+    until: float = math.inf,
 ) -> Soaked:
-    """Run the soak for the readers of a server. Raises E12xx."""
+    """Run the soak for the readers of a server; after `until` (monotonic clock) of no further one. Raises E12xx."""
     found = Soaked({tool.name: [] for tool in readers}, [], [], [])
     path: list[Step] = []
     async with Session(bench, noise) as session:
         probes = await probing.stable(session, probing.chosen(readers, scouted.calls))
         await session.seen()
         for tool in readers:
+            if time.monotonic() > until:
+                found.cut = True
+                break
             if not session.alive:
                 break
             told(tool.name)

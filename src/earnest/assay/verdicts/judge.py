@@ -67,6 +67,8 @@ def _of_safe(hint: str, tally: Tally, sight: TierSight, strict: bool, claimed: b
     soft = _soft(hint, tally)
     if soft:
         return HintVerdict(claimed, "CONTRADICTED" if strict else "SOFT", soft[0].what, tuple(soft))
+    if tally.cut:
+        return HintVerdict(claimed, "INCONCLUSIVE", "time was over before all of its clean sessions had been run")
     counted = f"{tally.answered} of {len(tally.calls)} calls answered"
     if hint in ("destructive", "idempotent"):
         if not tally.effective:

@@ -1,28 +1,41 @@
 """Which process is at the other end of a TCP connection on this machine, as the kernel says, and which host it works for.
 
-The kernel does not hand that over with a connection, as it does on a Unix socket; it has to be put together: the client's end
-of the connection is a line of `/proc/net/tcp` with its inode and user, and the inode is a descriptor of some process of that
-user. Whatever is in doubt (another user, two holders, a process that ended or may not be looked at, too many processes to look
-through) is answered with nothing: the caller then takes the wider key, which only adds labels.
+The kernel does not hand that over with a connection, as it does on a Unix socket; it has to be put together: the kernel is
+asked for the client's end of the connection by its addresses (sock_diag, man 7 sock_diag), which gives its inode and user, and
+the inode is a descriptor of some process of that user. Where that question may not be asked, the end is looked for in
+`/proc/net/tcp`, which takes the longer the more connections there are. Whatever is in doubt (another user, two holders, a
+process that ended or may not be looked at, too many processes to look through) is answered with nothing: the caller then takes
+the wider key, which only adds labels.
 
-All of it reads files, so it belongs on a thread, once for each connection; connections that come together are looked up
-together, since looking through the processes is what costs. Linux only; elsewhere always None.
+All of it waits for the kernel, so it belongs on a thread, once for each connection; connections that come together are looked
+up together, since looking through the processes is what costs. Linux only; elsewhere always None.
 """
 
+import errno
 import ipaddress
 import os
+import socket
+import stat
+import struct
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from earnest.gateway.process.peers import Process, ancestry, in_session, is_wrapper
+from earnest.net import netlink
 
 TABLE_BYTES = 8 * 1024 * 1024
 """So much of the kernel's table of connections is read at most."""
 DESCRIPTORS = 100_000
 TIME_S = 0.5
 
+PAUSES_S = (0.01, 0.04, 0.16)
+"""A connection with several holders is looked at again after these: a process that starts another one shares all it holds with
+it until that one runs its program."""
+
 _ESTABLISHED = "01"
+_SOCK_DIAG = 4
+_BY_FAMILY = 20
 _CARRIERS = frozenset({"curl", "wget", "http", "https", "xh", "nc", "ncat", "socat", "mcp-remote", "mcp-proxy", "supergateway"})
 """Programs that carry another one's words over HTTP: what they do is their starter's."""
 
@@ -44,15 +57,20 @@ def hosts_of(clients: Sequence[object], listener: object) -> list[tuple[Process,
     ends = [_address(client) for client in clients]
     inodes = _inodes({end for end in ends if end is not None}, at)
     holders = _holders(set(inodes.values()))
-    chains = {pid: ancestry(pid) for pid in set(holders.values()) if pid}
-    # Only a process that still holds the connection is the one whose ancestors were just read.
-    held = {pid: {_link(descriptor) for descriptor in _descriptors(str(pid))} for pid in chains}
+    for pause in PAUSES_S:
+        several = {inode for inode, (pid, _) in holders.items() if not pid}
+        if not several:
+            break
+        time.sleep(pause)
+        holders |= _holders(several)
+    chains = {pid: ancestry(pid) for pid in {pid for pid, _ in holders.values()} if pid}
     hosts = {pid: _from_host(chain) for pid, chain in chains.items()}
     found: list[tuple[Process, ...]] = []
     for end in ends:
         inode = inodes.get(end, "") if end is not None else ""
-        pid = holders.get(inode, 0)
-        still = bool(pid) and f"socket:[{inode}]" in held[pid]
+        pid, descriptor = holders.get(inode, (0, ""))
+        # Only a process that still holds the connection is the one whose ancestors were just read.
+        still = bool(pid) and _link(f"/proc/{pid}/fd/{descriptor}") == f"socket:[{inode}]"
         found.append(hosts[pid] if still else ())
     return found
 
@@ -81,6 +99,59 @@ def _address(end: object) -> Address | None:
     return (str(plain), end[1]) if plain.is_loopback else None
 
 
+def _inodes(clients: Collection[Address], listener: Address) -> dict[Address, str]:
+    """The inodes of the clients' ends, where they are our own user's; none for an end that there is not."""
+    asked = _asked(clients, listener)
+    return _looked_for(clients, listener) if asked is None else asked
+
+
+def _asked(clients: Collection[Address], listener: Address) -> dict[Address, str] | None:
+    """As `_inodes`, by asking for each; None where the kernel does not answer such questions."""
+    found: dict[Address, str] = {}
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as line:
+            line.settimeout(TIME_S)
+            line.bind((0, 0))
+            for client in clients:
+                end = _end(line, client, listener)
+                if end is None:
+                    # Without the part that knows of TCP the kernel says the same as of an end that there is not. Our own end
+                    # there is, or else what listens.
+                    if _end(line, listener, client) is None:
+                        return None
+                    continue
+                user, inode = end
+                if user == os.getuid() and inode:
+                    found[client] = str(inode)
+    except (OSError, struct.error):
+        return None
+    return found
+
+
+def _end(line: socket.socket, own: Address, other: Address) -> tuple[int, int] | None:
+    """User and inode of the end at `own` of an established connection to `other`; None where there is none. An inode of 0 where
+    there is something else. Raises OSError where it may not be asked."""
+    (ip, other_ip), port, other_port = (ipaddress.ip_address(end[0]).packed for end in (own, other)), own[1], other[1]
+    if len(ip) != len(other_ip):
+        return 0, 0
+    family = socket.AF_INET if len(ip) == 4 else socket.AF_INET6
+    # A socket that was bound to the loopback device is found by that device alone; others are found by it as well.
+    device = socket.if_nametoindex("lo")
+    id = struct.pack(">HH16s16s", port, other_port, ip, other_ip) + struct.pack("=III", device, 0xFFFFFFFF, 0xFFFFFFFF)
+    head = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
+    line.send(netlink.message(_BY_FAMILY, netlink.REQUEST, head + id))
+    for kind, payload in netlink.messages(line.recv(4096)):
+        if kind == netlink.ERROR:
+            error = netlink.outcome(payload)
+            if error == errno.ENOENT:
+                return None
+            raise OSError(error, os.strerror(error))
+        _, state, _, _, at, to = struct.unpack_from(">BBBBHH", payload)
+        user, inode = struct.unpack_from("=II", payload, 64)
+        return (user, inode) if (state, at, to) == (int(_ESTABLISHED), port, other_port) else (0, 0)
+    raise OSError(errno.EPROTO, "netlink: no answer")
+
+
 def _table(name: str) -> list[str]:
     """The lines of one of the kernel's tables of connections."""
     try:
@@ -90,9 +161,9 @@ def _table(name: str) -> list[str]:
         return []
 
 
-def _inodes(clients: Collection[Address], listener: Address) -> dict[Address, str]:
-    """The inodes of the clients' ends, where they are our own user's; none for an end that there is not, or more than once. The
-    kernel's tables are gone through once, however many connections there are."""
+def _looked_for(clients: Collection[Address], listener: Address) -> dict[Address, str]:
+    """As `_inodes`, in the kernel's tables, which are gone through once, however many connections there are; none for an end
+    that stands there more than once."""
     found: dict[Address, set[str]] = {}
     for table, mapped in (("tcp", False), ("tcp6", True)):
         to = _spelled(listener, mapped)
@@ -120,34 +191,54 @@ def _spelled(end: Address, mapped: bool) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words) + f":{end[1]:04X}"
 
 
-def _holders(inodes: Collection[str]) -> dict[str, int]:
-    """For each of these sockets the one process of our user that has it open; 0 for several. Empty where there is too much to
-    look through."""
+def _holders(inodes: Collection[str]) -> dict[str, tuple[int, str]]:
+    """For each of these sockets the one process of our user that has it open, and as what; 0 for several. Empty where there is
+    too much to look through."""
     if not inodes:
         return {}
     end = time.monotonic() + TIME_S
-    links = {f"socket:[{inode}]": inode for inode in inodes}
     seen = 0
-    found: dict[str, int] = {}
+    found: dict[str, tuple[int, str]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        for descriptor in _descriptors(name):
+        # One that it holds twice is told once, so nothing is left to look for in a process that holds all of them.
+        left = set(inodes)
+        for descriptor, inode in _sockets(int(name)):
             seen += 1
             if seen > DESCRIPTORS or time.monotonic() > end:
                 return {}
-            inode = links.get(_link(descriptor))
-            if inode is not None and found.get(inode) != int(name):
-                found[inode] = 0 if inode in found else int(name)
+            if inode in left:
+                left.remove(inode)
+                found[inode] = (0, "") if inode in found else (int(name), descriptor)
+                if not left:
+                    break
     return found
 
 
-def _descriptors(pid: str) -> list[str]:
-    folder = f"/proc/{pid}/fd"
+def _sockets(pid: int) -> Iterator[tuple[str, str]]:
+    """The descriptors of a process, newest first, each with the inode of its socket; empty where it is none."""
+    own = pid == os.getpid()
     try:
-        return [f"{folder}/{name}" for name in os.listdir(folder)]
+        folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return []  # ended, or another user's
+        return  # ended, or another user's
+    try:
+        for descriptor in reversed(os.listdir(folder)):
+            try:
+                if own:  # a quarter of the time, and the daemon has most of all
+                    about = os.fstat(int(descriptor))
+                    inode = str(about.st_ino) if stat.S_ISSOCK(about.st_mode) else ""
+                else:
+                    link = os.readlink(descriptor, dir_fd=folder)
+                    inode = link[8:-1] if link.startswith("socket:[") else ""
+            except OSError:
+                continue  # closed meanwhile
+            yield descriptor, inode
+    except OSError:
+        return  # ended meanwhile
+    finally:
+        os.close(folder)
 
 
 def _link(path: str) -> str:

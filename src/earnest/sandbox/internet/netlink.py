@@ -12,11 +12,13 @@ import socket
 import struct
 from typing import Final
 
+from earnest.net import netlink
+
 ADDRESS4: Final = "10.0.2.15"
 ADDRESS6: Final = "fd17:625c:f037:2::15"
 RESOLVER: Final = "10.0.2.3"
 _LO: Final = 1
-_REQUEST, _ACK, _CREATE = 1, 4, 0x400
+_MAKE: Final = netlink.REQUEST | netlink.ACK | 0x400  # and create
 _NEWADDR, _NEWROUTE = 20, 24
 _TABLE: Final = b"box\0"
 _INET: Final = 1
@@ -27,10 +29,6 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
-def _message(kind: int, flags: int, payload: bytes, sequence: int) -> bytes:
-    return struct.pack("=IHHII", 16 + len(payload), kind, flags, sequence, 0) + payload
-
-
 def _talk(protocol: int, messages: list[bytes], answers: int) -> None:
     """Send messages and read that many answers; raises OSError for the first that is an error."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as line:
@@ -38,15 +36,11 @@ def _talk(protocol: int, messages: list[bytes], answers: int) -> None:
         line.bind((0, 0))
         line.send(b"".join(messages))
         while answers > 0:
-            data = line.recv(65536)
-            while len(data) >= 20:
-                size, kind = struct.unpack_from("=IH", data)
-                if kind == 2:
+            for kind, payload in netlink.messages(line.recv(65536)):
+                if kind == netlink.ERROR:
                     answers -= 1
-                    error = struct.unpack_from("=i", data, 16)[0]
-                    if error:
-                        raise OSError(-error, f"netlink: {os.strerror(-error)}")
-                data = data[max(16, (size + 3) & ~3) :]
+                    if error := netlink.outcome(payload):
+                        raise OSError(error, f"netlink: {os.strerror(error)}")
 
 
 def all_addresses() -> None:
@@ -58,10 +52,10 @@ def all_addresses() -> None:
         local_table, by_hand, host_scope, local = 255, 4, 254, 2
         every = struct.pack("=BBBBBBBBI", family, 0, 0, 0, local_table, by_hand, host_scope, local, 0)
         every += _attribute(4, struct.pack("=I", _LO)) + _attribute(7, raw)  # with our own address for a sender
-        flags = _REQUEST | _ACK | _CREATE
+        flags = _MAKE
         try:
             for number, (kind, payload) in enumerate(((_NEWADDR, own), (_NEWROUTE, every))):
-                _talk(0, [_message(kind, flags, payload, number)], 1)
+                _talk(0, [netlink.message(kind, flags, payload, number)], 1)
         except OSError:
             if family == socket.AF_INET:
                 raise  # without IPv6 there is none; without IPv4 there is no internet
@@ -125,10 +119,10 @@ def lead_to(port: int) -> None:
             parts.append((6, _attribute(1, _TABLE) + _attribute(2, name) + _attribute(4 | 0x8000, rule)))
     nf_tables, begin, end = 10, 0x10, 0x11
     whole = struct.pack(">BBH", 0, 0, nf_tables)
-    messages = [_message(begin, _REQUEST, whole, 0)]
+    messages = [netlink.message(begin, netlink.REQUEST, whole, 0)]
     for number, (kind, payload) in enumerate(parts, 1):
         head = struct.pack(">BBH", _INET, 0, 0)
         append = 0x800
-        messages.append(_message(nf_tables << 8 | kind, _REQUEST | _ACK | _CREATE | append, head + payload, number))
-    messages.append(_message(end, _REQUEST, whole, len(parts) + 1))
+        messages.append(netlink.message(nf_tables << 8 | kind, _MAKE | append, head + payload, number))
+    messages.append(netlink.message(end, netlink.REQUEST, whole, len(parts) + 1))
     _talk(12, messages, len(parts))

@@ -15,13 +15,15 @@ import struct
 import time
 from typing import Any, Final
 
-from earnest.sandbox.launch import above, kernel, limits
+from earnest.sandbox.launch import above, changing, kernel, limits
 from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
 from earnest.sandbox.launch.listener import Handler, connections, forks, locks, starts
 from earnest.sandbox.launch.report import Report
 
 _READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "kcore", "keys", "timer_list")
+_SCRATCH: Final = ("/tmp", "/var/tmp", "/run", "/dev", "/proc")
+"""Where a box may write whatever its plan says: all of it is its own."""
 
 
 def run(plan: dict[str, Any], report: Report, status: int, control: socket.socket, ready: int) -> None:
@@ -131,11 +133,14 @@ def _ruled(plan: dict[str, Any]) -> int:
     held |= rules.locks() if above.read_only(plan) else {}
     if any(folder["access"] == "write" for folder in plan["folders"]):
         held |= rules.no_setuid(listened)
+    if plan["strict"]:
+        held |= changing.told(rules.TELL)
     return rules.install(held, listened)
 
 
 def _listened(plan: dict[str, Any]) -> bool:
-    return bool(plan["watch"] or plan["root"] or any(folder["access"] in ("read", "write") for folder in plan["folders"]))
+    granted = any(folder["access"] in ("read", "write") for folder in plan["folders"])
+    return bool(plan["watch"] or plan["root"] or plan["strict"] or granted)
 
 
 class _First(above.Above):
@@ -160,7 +165,15 @@ class _First(above.Above):
         found |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
         found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
         found |= locks(self._report, above.read_only(self._plan))
+        if self._plan["strict"]:
+            found |= changing.held(self._report, self._is_writable)
         return found
+
+    def _is_writable(self, path: str) -> bool:
+        folders: dict[str, bool] = {folder["target"]: folder["access"] != "read" for folder in self._plan["folders"]}
+        places = dict.fromkeys((self._plan["home"], *_SCRATCH), True) | folders
+        deepest = max((place for place in places if within(path, place)), key=len, default="")
+        return places.get(deepest, False)
 
     def _is_own(self, path: str) -> bool:
         deepest = max((target for target in (*self._granted, *self._copied) if within(path, target)), key=len)

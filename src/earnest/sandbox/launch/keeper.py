@@ -18,6 +18,8 @@ from earnest.sandbox.launch.report import Report
 
 FAILED: Final = 125
 """Status where the box could not be made."""
+_LONGEST_S: Final = 86400.0
+"""That it waits at once: the kernel takes no more than some days."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that are handed on to the command."""
 
@@ -107,7 +109,10 @@ class Keeper:
         poll.register(self._control, 0)  # no event but its hanging up
         poll.register(self._status, select.POLLIN)
         while True:
-            ready = poll.poll(max(0.0, self._until - time.monotonic()) * 1000)
+            left = self._until - time.monotonic()
+            ready = poll.poll(min(max(0.0, left), _LONGEST_S) * 1000)
+            if not ready and left > _LONGEST_S:
+                continue
             if not ready:
                 self._report.say("refused", "wall", detail="limit of the box")
                 self._end({"status": None, "limit": "wall"})

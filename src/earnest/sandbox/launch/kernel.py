@@ -60,9 +60,7 @@ _syscall.restype = ctypes.c_long
 
 def syscall(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
     """The result of a system call; raises OSError."""
-    done = _syscall(
-        ctypes.c_long(NUMBERS[name]), *(ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args)
-    )
+    done = _syscall(ctypes.c_long(NUMBERS[name]), *(ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args))
     if done < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")

@@ -181,8 +181,11 @@ def forks(report: Report, most: int, count: Callable[[], int]) -> dict[str, Hand
 
 def locks(report: Report, readable: list[str]) -> dict[str, Handler]:
     """Refuses locks on files of the machine that the box may only read. That the descriptor may be another one by the time the
-    kernel looks makes others wait, and no more."""
-    unlock, no_lock = 8, 2
+    kernel looks makes others wait, and no more.
+
+    A lock for reading (man 2 fcntl) is pretended where nobody holds one for writing: databases take one before each look, and
+    nobody has to wait for it. Who writes meanwhile does not wait either, so that a look may then fail."""
+    unlock, for_reading, no_lock = 8, 0, 2
 
     def lock(call: Call) -> Answer:
         path = os.readlink(f"/proc/{call.thread}/fd/{call.args[0] & 0x7FFFFFFF}")
@@ -191,10 +194,25 @@ def locks(report: Report, readable: list[str]) -> dict[str, Handler]:
         releases = call.args[1] & unlock if call.name == "flock" else call.memory(call.args[2], 2) == bytes([no_lock, 0])
         if releases:
             return None
+        if call.name == "fcntl" and (wanted := call.memory(call.args[2], _LOCK))[:2] == bytes([for_reading, 0]):
+            return _pretended(call, wanted)
         report.say("refused", path, detail=f"{call.name}: a lock on what may only be read")
         return errno.EACCES
 
     return {"flock": lock, "fcntl": lock}
+
+
+_LOCK: Final = 32
+"""Bytes of a `struct flock`."""
+
+
+def _pretended(call: Call, wanted: bytes) -> int:
+    copy = call.descriptor(call.args[0])
+    try:
+        found = fcntl.fcntl(copy, fcntl.F_GETLK, wanted)
+    finally:
+        os.close(copy)
+    return 0 if int.from_bytes(found[:2], "little") == fcntl.F_UNLCK else errno.EAGAIN
 
 
 def address_of(raw: bytes) -> tuple[str, int]:

@@ -13,23 +13,16 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from earnest.sandbox.launch import family, kernel
+from earnest.sandbox.launch import changing, family, kernel
 from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.layers import DEVICES
 from earnest.sandbox.launch.listener import Answer, Call, Handler, signed
 from earnest.sandbox.launch.report import Report
 from earnest.sandbox.launch.sockets import Folders
 
-_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _AT_CWD: Final = -100
 _TERMINALS: Final = ("/dev/pts/", "/dev/ptmx", *(f"/dev/{name}" for name in DEVICES))
 _FASTOPEN: Final = 0x20000000
-_PATHS: Final[dict[str, tuple[int, int]]] = {
-    # Which argument is the path that is changed, and which the folder it is relative to (-1: the working folder).
-    "open": (0, -1), "openat": (1, 0), "creat": (0, -1), "truncate": (0, -1), "rename": (1, -1), "renameat": (3, 2),
-    "renameat2": (3, 2), "mkdir": (0, -1), "mkdirat": (1, 0), "rmdir": (0, -1), "unlink": (0, -1), "unlinkat": (1, 0),
-    "link": (1, -1), "linkat": (3, 2), "symlink": (1, -1), "symlinkat": (2, 1), "mknod": (0, -1), "mknodat": (1, 0),
-}  # fmt: skip
 _MODES: Final[dict[str, tuple[int, int, int]]] = {
     # Path, folder, mode.
     "chmod": (0, -1, 1), "fchmodat": (1, 0, 2), "fchmodat2": (1, 0, 2),
@@ -60,9 +53,7 @@ def wanted(watched: bool, landlock: int) -> dict[str, rules.Block]:
         found["truncate"] = rules.always(tell)
     found |= {name: block for name, block in rules.no_setuid(listened=True).items() if name not in found}
     if watched:
-        found |= {name: rules.always(tell) for name in _PATHS}
-        found["open"] = rules.when_any(1, _WRITES, tell)
-        found["openat"] = rules.when_any(2, _WRITES, tell)
+        found |= changing.told(tell)
     return found
 
 
@@ -102,7 +93,7 @@ class Ward:
                 return self._refused(call.name, call, errno.EPERM)
             return lock(call)
 
-        found: dict[str, Handler] = {name: self._changes for name in _PATHS}
+        found: dict[str, Handler] = {name: self._changes for name in changing.PATHS}
         if self._landlock < 3:
             found.pop("truncate")
         found |= {name: self._mode for name in _MODES}
@@ -120,12 +111,11 @@ class Ward:
         return answer
 
     def _changes(self, call: Call) -> Answer:
-        place, folder = _PATHS[call.name]
-        path = call.path(call.args[place], signed(call.args[folder]) if folder >= 0 else _AT_CWD)
-        if _sets_id(call):
+        path = changing.path_of(call)
+        if changing.sets_id(call):
             return self._refused(path, call, errno.EPERM)
         if not self._folders.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith(_TERMINALS):
-            self._refused(path, call)
+            changing.refused(self._report, path, call)
         return None  # Landlock holds it
 
     def _held(self, call: Call, place: int, folder: int, follow: bool = True) -> int:
@@ -211,17 +201,6 @@ class Ward:
             return None
         self._report.say("refused", call.name, detail=f"process {target}, outside the box")
         return errno.EPERM
-
-
-_MADE_WITH: Final = {"open": (1, 2), "openat": (2, 3), "creat": (-1, 1), "mknod": (-1, 1), "mknodat": (-1, 2)}
-"""Which argument has flags of opening (-1: it always makes a file), and which the mode that a file is made with."""
-
-
-def _sets_id(call: Call) -> bool:
-    """Whether a file is made that would run as whom it belongs to."""
-    flags, mode = _MADE_WITH.get(call.name, (-1, -1))
-    makes = flags < 0 or call.args[flags] & (os.O_CREAT | 0o20000000)
-    return mode >= 0 and bool(makes) and bool(call.args[mode] & rules.SET_ID)
 
 
 def _some_times(path: str, seconds: int, nanos: int, seconds2: int, nanos2: int) -> None:

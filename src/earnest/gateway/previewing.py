@@ -1,0 +1,302 @@
+"""A call run first where it changes nothing, so that a person sees what a yes would do, and a yes does just that.
+
+    asked ──> a fresh process in a box: no network, what it may write to is a copy ──> what it changed, its answer withheld
+     │          all of it can be made real ──> the ask shows it ──yes──> made real if nothing moved ──> the withheld answer
+     │                                                                     └─ moved ──> nothing happens, an error says so
+     └────────  else (it failed, hung, tried the network, changed what cannot be made real) ──> the ask says so, and a yes
+                lets the call run as ever
+
+What is asked about is bound to the change (`Judgement.change`): another change is another ask. A preview is kept for the retry
+of its call, in this process alone; after a restart the retry is previewed again, and the yes fits if the change is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from earnest.core.errors import EarnestError
+from earnest.core.lanes import Lane
+from earnest.core.verdict import Reason, Verdict
+from earnest.core.visible import visible
+from earnest.gateway import spoken
+from earnest.gateway.contained import ContainedLink
+from earnest.gateway.lanes import previewed
+from earnest.pdp.approvals import PENDING_S, lock_of
+from earnest.protocol import asking as forms
+from earnest.protocol import envelope, outcomes
+from earnest.protocol.envelope import WireError
+from earnest.sandbox import changeset
+from earnest.sandbox.box import Folder, Look, Plan
+from earnest.sandbox.changeset import ChangeSet, Start
+from earnest.sandbox.difference import as_json, told
+from earnest.sandbox.journalled import Conflict
+from earnest.store.base import lock_text
+from earnest.upstream.base import Reply
+from earnest.upstream.stdio import StdioLink
+from earnest.upstream.waiter import Waiter
+
+if TYPE_CHECKING:
+    from earnest.gateway.relay import Relay
+    from earnest.sandbox.undo import Undos
+
+LONGEST_S: Final = 20.0
+"""Seconds a preview may take, start of the server included."""
+MOST: Final = 64
+MOST_BYTES: Final = 128 << 20
+"""Previews that are kept for a retry, and the bytes in them."""
+_SCRATCH: Final = ("/tmp", "/var/tmp", "/dev", "/run", "/proc")
+_TICK_S: Final = 5.0
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What came of one. `why`: because of which a yes does not make `changes` real but lets the call run as ever; empty where
+    it does. `reply` is withheld until then."""
+
+    why: str
+    changes: ChangeSet = ChangeSet()
+    begun: Start = Start(0, ())
+    reply: Reply = Reply()
+    link: ContainedLink | None = None
+    """Closed by now; it tells in which era the reply is."""
+    made: float = 0.0
+
+    @property
+    def real(self) -> bool:
+        """Whether a yes makes its changes real."""
+        return not self.why
+
+    @property
+    def digest(self) -> str:
+        """What a yes is bound to: the change, or nothing where it lets the call run."""
+        return self.changes.digest if self.real else ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """As a person reads it before the answer."""
+        if self.real:
+            head = "Preview: it was run without network over a copy; nothing has happened yet. A yes does this, and no more:"
+            return (head, *(f"  {line}" for line in told(self.changes) or ["nothing is changed"]))
+        head = f"Preview: {visible(self.why)}. A yes lets the call run for real, with all that the server may do."
+        seen = told(self.changes)
+        return (head, *(["  Over a copy it did this:"] if seen else []), *(f"    {line}" for line in seen))
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs."""
+        return {"real": self.real, "why": self.why, **as_json(self.changes)}
+
+
+class Previews:
+    """All previews of one gateway."""
+
+    def __init__(self, undos: Undos) -> None:
+        self.undos = undos
+        self._kept: dict[str, Preview] = {}
+        self._running: dict[Relay, asyncio.Task[object]] = {}
+
+    @staticmethod
+    def offered(relay: Relay) -> bool:
+        """Whether a call can be run over a copy first: it acts, and its operator says that its server's state is on disk."""
+        served, judgement = relay.served, relay.judgement
+        if served is None or judgement is None or relay.method.name != "tools/call":
+            return False
+        if not previewed(served.launch.grants, judgement.lane):
+            return False
+        return not relay.upstream_state and not relay.upstream_answers and "task" not in relay.members
+
+    def begin(self, relay: Relay) -> bool:
+        """Run an asked call over a copy, unless that was done: then False, and what it showed is the call's. Else
+        `Asking.ask` is called again once it is over."""
+        judgement = relay.judgement
+        assert judgement is not None
+        if relay.preview is None and self.offered(relay):
+            known = self._kept.get(_key(relay))
+            if known is None or relay.gateway.now() - known.made > PENDING_S:
+                relay.state = "previewed"
+                self._running[relay] = relay.gateway.spawn(self._run(relay))
+                return True
+            relay.preview = known
+        if relay.preview is not None and not judgement.change:
+            judgement.change, why = relay.preview.digest, relay.preview.why
+            text = f"run over a copy first: {why or f'a yes makes the change {judgement.change[:16]} real'}"
+            judgement.reasons = (*judgement.reasons, Reason("preview", text, Verdict.ALLOW))
+        return False
+
+    def stop(self, relay: Relay) -> None:
+        """The client no longer wants the call."""
+        task = self._running.pop(relay, None)
+        if task is not None:
+            task.cancel()
+
+    async def _run(self, relay: Relay) -> None:
+        gateway = relay.gateway
+        ticking = gateway.spawn(_tick(relay)) if relay.progress_token else None
+        try:
+            made = await self._made(relay)
+        finally:
+            self._running.pop(relay, None)
+            if ticking is not None:
+                ticking.cancel()
+        if relay.done:
+            return
+        self._keep(_key(relay), made)
+        assert relay.judgement is not None
+        try:
+            if relay.judgement.undoable:
+                self.settle(relay)
+            else:
+                gateway.asking.ask(relay)
+        except EarnestError as error:
+            if not relay.done:
+                relay.unavailable(error)
+
+    def settle(self, relay: Relay) -> None:
+        """Let a call go on that is allowed because it can be undone: run over a copy it is made real from there, or judged
+        again as any other."""
+        if self.begin(relay):
+            return
+        if relay.preview is None:
+            relay.preview = Preview("it cannot be run over a copy")
+        if relay.preview.real:
+            relay.release()
+        elif relay.link is not None:
+            relay.judge(relay.link)
+
+    def _keep(self, key: str, preview: Preview) -> None:
+        self._kept.pop(key, None)
+        self._kept[key] = preview
+        size = sum(_size(each) for each in self._kept.values())
+        for old in list(self._kept):
+            if old == key or (len(self._kept) <= MOST and size <= MOST_BYTES):
+                break
+            size -= _size(self._kept.pop(old))
+
+    # running it
+
+    async def _made(self, relay: Relay) -> Preview:
+        assert relay.served is not None
+        link: StdioLink | None = None
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                begun = await asyncio.to_thread(_start, relay.served.launch.grants.write if relay.served.launch.grants else ())
+                opened = await relay.gateway.apart(relay.session, relay.served, Lane.PREVIEW)
+                assert isinstance(opened, ContainedLink)
+                link = opened
+                return await self._called(relay, opened, begun)
+        except TimeoutError:
+            return Preview(f"it was not over within {LONGEST_S:.0f} s over a copy", made=relay.gateway.now())
+        except (EarnestError, WireError, OSError) as error:
+            text = error.message if isinstance(error, (EarnestError, WireError)) else str(error.strerror)
+            return Preview(f"it could not be run over a copy ({relay.gateway.scrub(text)})", made=relay.gateway.now())
+        finally:
+            if link is not None:
+                await link.close()
+
+    async def _called(self, relay: Relay, link: ContainedLink, begun: Start) -> Preview:
+        box, tool = link.box, relay.tool
+        assert box is not None and tool is not None
+        if not box.sight.copies_in_place:
+            return Preview("this machine's sandbox can show a copy only at another path", made=relay.gateway.now())
+        await link.walk()
+        if not link.offers(tool):
+            return Preview("over a copy its server shows another tool of that name", made=relay.gateway.now())
+        before = len(box.events())
+        waiter = Waiter(relay.gateway.loop)
+        id = link.reserve()
+        link.call("tools/call", spoken.params(relay, link, id), waiter, id=id, named=relay.subject)
+        reply = await waiter.future
+        await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
+
+        def looked() -> ChangeSet:
+            look: Look = box.look()
+            return changeset.change_set(look, box.bytes_of, begun, box.events(before), (*_SCRATCH, tempfile.gettempdir()))
+
+        changes = await asyncio.to_thread(looked)
+        return Preview(_why(reply, changes), changes, begun, reply, link, relay.gateway.now())
+
+    # making it real
+
+    def commit(self, relay: Relay) -> None:
+        """A yes was said and is on record: make the change real, and answer with what was withheld."""
+        assert relay.preview is not None
+        self._kept.pop(_key(relay), None)
+        served, now = relay.served, relay.gateway.now()
+        assert served is not None
+        relay.state, relay.deadline, relay.hard_deadline = "sent", now + served.timeout, now + served.timeout
+        relay.gateway.spawn(self._commit(relay, relay.preview))
+
+    async def _commit(self, relay: Relay, preview: Preview) -> None:
+        judgement, gateway = relay.judgement, relay.gateway
+        assert judgement is not None
+        question = judgement.question
+        try:
+            meta = await asyncio.to_thread(
+                self.undos.commit, preview.changes, preview.begun, judgement.id, question.server.name, question.subject,
+                question.key,
+            )  # fmt: skip
+        except Conflict as error:
+            if not relay.done:
+                text = f"files that this call changes were changed meanwhile; nothing was done ({gateway.scrub(error.message)})"
+                relay.refuse("moved", forms.failed(f"{text}. Make the call again", judgement.id, relay.session.modern), text)
+            return
+        except EarnestError as error:
+            if not relay.done:
+                relay.unavailable(error)
+            return
+        until = datetime.fromtimestamp(meta.expires).isoformat(" ", "minutes")
+        gateway.records.note(
+            "committed",
+            f"what {question.server.name}/{question.subject} changed over a copy was made real; undo until {until}",
+            server=question.server.name,
+            tool=question.subject,
+            conversation=question.key,
+            receipt=judgement.id,
+            change=preview.digest,
+            paths=len(preview.changes.items),
+            undo_until=until,
+        )
+        relay._link = preview.link
+        relay.reply(preview.reply)
+
+
+async def _tick(relay: Relay) -> None:
+    """Tell a waiting client that its call goes on, in numbers below those of the ask that follows."""
+    for count in range(1, 100):
+        await asyncio.sleep(_TICK_S)
+        params = b'{"progressToken":%b,"progress":0.%02d,"message":"running over a copy first, for a person to look at"}'
+        relay.outlet.send(envelope.notification("notifications/progress", params % (relay.progress_token, count)))
+
+
+def _start(folders: Sequence[str]) -> Start:
+    return changeset.start(Plan((), {}, "/", "/", tuple(Folder(path, path, "copy") for path in folders)))
+
+
+def _why(reply: Reply, changes: ChangeSet) -> str:
+    """Why a yes cannot just make the changes real and give the answer."""
+    if reply.error:
+        return "over a copy its server answered with an error"
+    outcome = outcomes.outcome(reply.result)
+    if outcome.is_error:
+        return "over a copy it failed"
+    if outcome.malformed or outcome.result_type != "complete" or outcome.task_id:
+        return "over a copy it did not come to an end (it asks for input, or makes a task)"
+    if changes.attempted:
+        return "it tried to reach the network"
+    if changes.refused:
+        return f"not all that it changes can be made real ({len(changes.refused)} of its paths cannot)"
+    return ""
+
+
+def _key(relay: Relay) -> str:
+    """The call itself, without what moves around it."""
+    assert relay.judgement is not None
+    return lock_text(msgspec.structs.replace(lock_of(relay.judgement), labels=0, policy_sha256="", change=""))
+
+
+def _size(preview: Preview) -> int:
+    return sum(len(data) for data in preview.changes.contents.values()) + len(preview.reply.result)

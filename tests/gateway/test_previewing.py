@@ -1,0 +1,311 @@
+"""A call run over a copy first: what the person is shown, what a yes does, and what happens where it cannot be so."""
+
+import asyncio
+import json
+import os
+import sys
+
+import pytest
+
+from conftest import SERVERS
+from earnest.core.errors import EarnestError
+from earnest.gateway import previewing
+from earnest.sandbox.tiers import tried
+from earnest.store import read
+from gateway.harness import Person, until
+from gateway.live import text_of
+
+COMMAND = [sys.executable, str(SERVERS / "changes.py")]
+pytestmark = pytest.mark.skipif(
+    not (sys.platform == "linux" and tried()[0].works), reason="a copy at its own path needs namespaces"
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    found = tmp_path / "granted"
+    found.mkdir()
+    (found / "plan.txt").write_text("one\ntwo\n")
+    return found
+
+
+@pytest.fixture
+def start(gateway, folder):
+    async def begin(more="", name="g", preset="cautious", **contain):
+        server = {"command": COMMAND, "contain": {"write": [str(folder)], **contain}}
+        return await gateway({"s": server}, preset, more, name)
+
+    return begin
+
+
+async def ask(live, count=1):
+    """What waits for a person."""
+    await until(lambda: len(live.app.approvals.listed()) >= count)
+    rows = await live.app.ops["approvals"]({}, Person())
+    return rows[-1]
+
+
+async def say(live, row, answer="once"):
+    await live.app.ops["approve"]({"id": row["id"], "answer": answer}, Person())
+
+
+def calling(client, *acts):
+    return asyncio.ensure_future(client.call("do", {"acts": [list(act) for act in acts]}))
+
+
+def outcomes(live):
+    live.app.records.flush()
+    found = read.receipts(f"{live.app.ctx.instance}/receipts")
+    return [(each.decision, each.outcome) for each in found]
+
+
+async def test_the_ask_shows_the_change_and_a_yes_does_just_that(start, folder):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/plan.txt", "one\nthree\x1b[2J\n"), ("mkdir", f"{folder}/new"))
+    row = await ask(live)
+    assert (folder / "plan.txt").read_text() == "one\ntwo\n" and not (folder / "new").exists()
+    for line in (f"  create folder {folder}/new", f"  change {folder}/plan.txt (8 → 14 bytes)", "      -two",
+                 "      +three<U+001B>[2J"):  # fmt: skip
+        assert line in row["text"].split("\n"), row["text"]
+    assert row["preview"]["real"] and [each["change"] for each in row["preview"]["changes"]] == ["created", "changed"]
+    assert not call.done()
+    await say(live, row)
+    assert text_of(await call).startswith("done by ")
+    assert (folder / "plan.txt").read_text() == "one\nthree\x1b[2J\n" and (folder / "new").is_dir()
+    assert outcomes(live) == [("ask", "approved"), ("allow", "ok")]
+    [done] = live.app.undos.listed()
+    assert (done.meta.server, done.meta.tool) == ("s", "do")
+    await live.app.ops["undo"]({"id": done.meta.id}, Person())
+    assert (folder / "plan.txt").read_text() == "one\ntwo\n" and not (folder / "new").exists()
+
+
+async def test_a_no_changes_nothing_and_tells_nothing_of_the_result(start, folder):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/plan.txt", "other"))
+    await say(live, await ask(live), "no")
+    answer = await call
+    assert answer["result"]["isError"] and "done by" not in json.dumps(answer)
+    assert (folder / "plan.txt").read_text() == "one\ntwo\n" and live.app.undos.listed() == []
+
+
+async def test_a_base_that_moved_stops_it_and_the_call_can_be_asked_again(start, folder):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/plan.txt", "other"))
+    row = await ask(live)
+    (folder / "plan.txt").write_text("mine\n")
+    await say(live, row)
+    answer = await call
+    assert answer["result"]["isError"] and "changed meanwhile" in text_of(answer)
+    assert (folder / "plan.txt").read_text() == "mine\n"
+    again = calling(client, ("write", f"{folder}/plan.txt", "other"))
+    row = await ask(live)
+    assert "-mine" in row["text"]
+    await say(live, row)
+    assert not (await again)["result"].get("isError")
+    assert (folder / "plan.txt").read_text() == "other"
+    assert outcomes(live) == [("ask", "approved"), ("allow", "moved"), ("ask", "approved"), ("allow", "ok")]
+
+
+async def test_one_yes_is_for_one_change(start, folder):
+    """The same call again makes another change, so it is another ask; a yes that was used is used."""
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    for word in ("tick", "tick"):
+        call = calling(client, (word, f"{folder}/plan.txt"))
+        row = await ask(live)
+        await say(live, row)
+        assert not (await call)["result"].get("isError")
+    assert [decision for decision, _ in outcomes(live)] == ["ask", "allow", "ask", "allow"]
+    assert len(live.app.undos.listed()) == 2
+
+
+@pytest.mark.parametrize(
+    ("acts", "why"),
+    [
+        ([("connect", "192.0.2.1", 80)], "it tried to reach the network"),
+        ([("link", "{}/link", "/etc/passwd")], "not all that it changes can be made real"),
+        ([("fail", "no such thing")], "over a copy it failed"),
+        ([("sleep", 30)], "it was not over within 2 s"),
+    ],
+)
+async def test_what_cannot_be_previewed_is_asked_as_ever(start, folder, monkeypatch, acts, why):
+    monkeypatch.setattr(previewing, "LONGEST_S", 2.0)
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    acts = [tuple(word.format(folder) if isinstance(word, str) else word for word in act) for act in acts]
+    call = calling(client, *acts)
+    row = await ask(live)
+    assert why in row["text"] and "lets the call run for real" in row["text"] and not row["preview"]["real"]
+    assert os.listdir(folder) == ["plan.txt"]
+    if "sleep" in str(acts):
+        await say(live, row, "no")
+        await call
+        return
+    await say(live, row)
+    answer = await call
+    assert ("isError" in answer["result"] and answer["result"]["isError"]) == ("fail" in str(acts))
+    assert os.path.lexists(folder / "link") == ("link" in str(acts))
+    assert live.app.undos.listed() == []
+
+
+async def test_a_server_of_one_lane_is_not_previewed(start, folder):
+    live = await start(one_lane=True)
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("count", f"{folder}/count"))
+    row = await ask(live)
+    assert row["preview"] is None and "Preview" not in row["text"]
+    await say(live, row)
+    await call
+    assert (folder / "count").read_text() == "1"
+
+
+async def test_a_server_whose_operator_says_so_is_not_previewed(start, folder):
+    live = await start(preview=False)
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/x", "x"))
+    row = await ask(live)
+    assert row["preview"] is None
+    await say(live, row)
+    assert not (await call)["result"].get("isError") and (folder / "x").read_text() == "x"
+
+
+async def test_a_call_that_is_no_longer_wanted_leaves_nothing(start, folder):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("sleep", 5), ("write", f"{folder}/x", "x"))
+    await until(lambda: any(relay.state == "previewed" for relay in live.app.gateway.relays))
+    [relay] = live.app.gateway.relays
+    relay.cancel("no longer needed")
+    await until(lambda: not live.app.gateway.previews._running)
+    assert os.listdir(folder) == ["plan.txt"] and live.app.approvals.listed() == []
+    call.cancel()
+
+
+async def test_after_waiting_the_retry_is_served_by_the_same_preview(start, folder):
+    live = await start(more="[asking]\nhold_s = 0.1")
+    client = await live.opened("/s/s/mcp")
+    acts = ("tick", f"{folder}/tick")
+    waiting = await calling(client, acts)
+    assert "waiting for a person" in text_of(waiting) and not (folder / "tick").exists()
+    row = await ask(live)
+    await say(live, row)
+    answer = await calling(client, acts)
+    assert not answer["result"].get("isError")
+    assert row["preview"]["changes"][0]["after"]["sha256"] in str(live.app.undos.listed())
+    assert len(live.app.undos.listed()) == 1
+
+
+async def test_after_a_restart_the_yes_fits_the_same_change_and_no_other(gateway, start, folder, monkeypatch):
+    live = await start(more="[asking]\nhold_s = 0.1")
+    client = await live.opened("/s/s/mcp")
+    same, other = ("write", f"{folder}/same", "x"), ("tick", f"{folder}/other")
+    for acts in (same, other):
+        await calling(client, acts)
+    await until(lambda: len(live.app.approvals.listed()) == 2)
+    for row in await live.app.ops["approvals"]({}, Person()):
+        await say(live, row)
+    live.app.gateway.previews._kept.clear()  # as in a new process
+    assert not (await calling(client, same))["result"].get("isError")
+    assert (folder / "same").read_text() == "x"
+    assert "waiting for a person" in text_of(await calling(client, other))
+    assert not (folder / "other").exists()
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_in_band_the_form_shows_the_change(start, folder, era):
+    live = await start(more='[clients.local]\nasks = "person"\n[asking]\nfloor_s = 0')
+    client = live.client("/s/s/mcp")
+    shown = []
+
+    def answered(params):
+        shown.append(params["message"])
+        return {"action": "accept", "content": {"answer": params["requestedSchema"]["properties"]["answer"]["enum"][1]}}
+
+    client.answers["elicitation/create"] = answered
+    await client.open(era, capabilities={"elicitation": {"form": {}}})
+    call = client.call_asking if era == "modern" else client.call
+    answer = await call("do", {"acts": [["write", f"{folder}/plan.txt", "x"]]})
+    assert text_of(answer).startswith("done by ") and (folder / "plan.txt").read_text() == "x"
+    assert len(shown) == 1 and "+x" in shown[0]
+    assert outcomes(live)[-1] == ("allow", "ok") and len(live.app.undos.listed()) == 1
+
+
+async def test_a_commit_that_fails_on_the_way_is_an_error_and_leaves_nothing(start, folder, monkeypatch):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/x", "x"))
+    row = await ask(live)
+
+    def fails(*args):
+        raise EarnestError("E1843", "the change could not be made: no space")
+
+    monkeypatch.setattr(live.app.undos, "commit", fails)
+    await say(live, row)
+    answer = await call
+    assert answer["result"]["isError"] and "no space" in text_of(answer)
+    assert os.listdir(folder) == ["plan.txt"]
+
+
+# what can be undone needs no yes of the integrity rule
+
+
+FLOW = '[flow]\nintegrity = "always"\n[policy]\nallow = ["s/*"]'
+
+
+async def steered(live):
+    """A conversation that has read a stranger's text."""
+    client = await live.opened("/s/s/mcp")
+    await live.app.ops["label"]({"server": "s", "tool": "look", "values": {"read_only": True, "open_world": False}}, Person())
+    assert not (await client.call("look", {"acts": []}))["result"].get("isError")
+    return client
+
+
+async def test_a_steered_change_that_can_be_undone_goes_unasked_over_a_copy(start, folder):
+    live = await start(FLOW)
+    client = await steered(live)
+    answer = await calling(client, ("write", f"{folder}/plan.txt", "x"), ("remove", f"{folder}/plan.txt"))
+    assert text_of(answer).startswith("done by ") and os.listdir(folder) == []
+    [done] = live.app.undos.listed()
+    live.app.records.flush()
+    *_, last = read.receipts(f"{live.app.ctx.instance}/receipts")
+    assert (last.decision, last.outcome, last.id) == ("allow", "ok", done.meta.id)
+    rules = [reason["rule"] for reason in last.reasons]
+    assert "flow/undoable" in rules and "preview" in rules
+    live.app.undos.undo(done.meta.id)
+    assert (folder / "plan.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("acts", [("link", "{}/link", "/etc/passwd"), ("connect", "192.0.2.1", 80), ("fail", "so")])
+async def test_what_cannot_be_undone_whole_is_asked(start, folder, acts):
+    live = await start(FLOW)
+    client = await steered(live)
+    call = calling(client, tuple(word.format(folder) if isinstance(word, str) else word for word in acts))
+    row = await ask(live)
+    assert "flow/integrity" in [rule for rule, *_ in row["reasons"]] and not row["preview"]["real"]
+    assert os.listdir(folder) == ["plan.txt"]
+    await say(live, row, "no")
+    assert (await call)["result"]["isError"]
+
+
+@pytest.mark.parametrize("contain", [{"hosts": ["example.com"]}, {"preview": False}])
+async def test_with_a_way_out_or_without_a_preview_it_is_asked(start, folder, contain):
+    live = await start(FLOW, **contain)
+    client = await steered(live)
+    call = calling(client, ("write", f"{folder}/plan.txt", "x"))
+    row = await ask(live)
+    assert "flow/integrity" in [rule for rule, *_ in row["reasons"]]
+    await say(live, row, "no")
+    await call
+
+
+async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):
+    live = await start('[flow]\nintegrity = "always"', preset="balanced")
+    client = await steered(live)
+    call = calling(client, ("remove", f"{folder}/plan.txt"))
+    row = await ask(live)
+    assert row["preview"]["real"]
+    await say(live, row, "no")
+    await call
