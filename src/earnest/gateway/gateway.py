@@ -47,8 +47,6 @@ from earnest.upstream.base import Link
 from earnest.upstream.opening import ClientHello
 
 TICK_S: Final = 0.5
-LATE_S: Final = 0.005
-"""Seconds that the record of an outcome may wait for others."""
 FRESH_S: Final = 2.0
 """Seconds for which a walked list answers the next list request without being walked again."""
 
@@ -119,7 +117,6 @@ class Gateway:
         """Where calls go along tracks, if they can."""
         self._queue: list[Relay] = []
         self._flushing = False
-        self._late: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listed_at: dict[Link, float] = {}
         self._stale: set[Link] = set()
@@ -152,8 +149,6 @@ class Gateway:
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._late is not None:
-            self._late.cancel()
         self.records.flush()
 
     @property
@@ -466,18 +461,6 @@ class Gateway:
         if not self._flushing:
             self._flushing = True
             self.loop.call_soon(self._flush)
-
-    def flush_later(self) -> None:
-        """Write what was recorded of answers: with the next calls' decisions, or a moment later."""
-        if self._late is None:
-            self._late = self.loop.call_later(LATE_S, self._flush_late)
-
-    def _flush_late(self) -> None:
-        self._late = None
-        if self.layer is not None:
-            self.layer.tracks.late = False
-        if not self._flushing:
-            self._flush()
 
     def _flush(self) -> None:
         self._flushing = False

@@ -8,6 +8,7 @@ limits) is said here.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 ORDINARY_S: Final = 3.0
 """Seconds after which a trip becomes an ordinary call, with all that bounds its time. Long enough for large answers to slow
 clients, and short beside the time that a call may take."""
+LATE_S: Final = 0.005
+"""Seconds that the record of an outcome may wait for those of the next calls."""
 _TRACKS: Final = 1024
 """Tracks that are kept; the oldest goes first."""
 _TALLIES: Final = 256
@@ -87,12 +90,13 @@ class Layer:
         self._laid: deque[tuple[dict[bytes, Track | None], bytes]] = deque()
         self._log = log
         self.open = True
+        self._late: asyncio.TimerHandle | None = None
         self.tracks: Tracks = compiled.Tracks(
             chain=cast("Chain", log.chain),
             clock=gateway.wall,
             digest_of=_digest,
             flush_soon=gateway.flush_soon,
-            flush_later=gateway.flush_later,
+            flush_later=self._flush_later,
             keep=payloads.keep if payloads.enabled else None,
             kept=payloads.seen,
             by_client=gateway.by_client,
@@ -249,9 +253,18 @@ class Layer:
         for trip in [trip for trip in self.tracks.under_way if not now - age_s < trip.time <= now]:
             trip.become()
 
+    def _flush_later(self) -> None:
+        self._late = self._gateway.loop.call_later(LATE_S, self._flush_late)
+
+    def _flush_late(self) -> None:
+        self.tracks.late = False
+        self._gateway.flush_soon()
+
     def close(self) -> None:
         """No call goes along a track any more."""
         self.open = False
+        if self._late is not None:
+            self._late.cancel()
         self.settle()
 
 

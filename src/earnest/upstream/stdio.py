@@ -14,7 +14,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 import msgspec
 
@@ -26,7 +26,8 @@ from earnest.protocol.envelope import Limits, Message, WireError
 from earnest.protocol.salvage import salvage
 from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello, unreadable
 from earnest.upstream.opening import IN_LOG, ClientHello, Opening, listen_params, own_meta, progress_token, subscription_id
-from earnest.upstream.starting import die_with_parent, find_executable
+from earnest.upstream.process import ServerProcess
+from earnest.upstream.starting import find_executable
 from earnest.upstream.waiter import Waiter
 from earnest.upstream.words import Words
 
@@ -41,58 +42,6 @@ _AT_ONCE: Final = 256 * 1024
 """Bytes to a server that wait no longer for what else there is to say."""
 
 _LIMITS: Final = Limits(max_bytes=LINE_LIMIT)
-
-
-class _Process(asyncio.SubprocessProtocol):
-    """One process of a link; `gone` is done when it has ended and was waited for."""
-
-    def __init__(self, link: StdioLink, gone: asyncio.Future[None]) -> None:
-        self._link = link
-        self.gone = gone
-        self.transport: asyncio.SubprocessTransport
-        self.output: asyncio.BaseTransport | None = None
-        self.pid = 0
-        self._open = 2
-        """It, and its output."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.SubprocessTransport, transport)
-        self.pid = self.transport.get_pid()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._link._words.heard(data)
-
-    def process_exited(self) -> None:
-        self._link._exited(self)
-
-    def output_closed(self) -> None:
-        if self._link._process is self:
-            self._link._stdout_closed()
-        self._one_closed()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._one_closed()
-
-    def _one_closed(self) -> None:
-        self._open -= 1
-        if not self._open:
-            self._link._read_to_the_end(self)  # ended, and nothing is left in its pipes
-
-
-class _Output(asyncio.Protocol):
-    """The standard output of a process."""
-
-    def __init__(self, link: StdioLink, process: _Process) -> None:
-        self._process = process
-        self.data_received = link.received  # type: ignore[method-assign]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._process.output_closed()
-
-
-def _file(fd: int, mode: str) -> BinaryIO:
-    """A descriptor as loops want it, who close it."""
-    return cast(BinaryIO, os.fdopen(fd, mode, 0))
 
 
 class _Exchange(Exchange):
@@ -149,7 +98,7 @@ class StdioLink(PipeCarrier):
         """`subscriptions/listen` of the link's users: under way for long, and no call that a log could belong to."""
         self.numbers = itertools.count(1)
         self._lost: EarnestError | None = None
-        self._process: _Process | None = None
+        self._process: ServerProcess | None = None
         self._listening = b""
 
     # opening and closing
@@ -178,49 +127,26 @@ class StdioLink(PipeCarrier):
 
     async def _start(self) -> None:
         """Start the process. Raises E1201 to E1203."""
-        loop = asyncio.get_running_loop()
         executable = find_executable(self._argv[0], self._env.get("PATH", os.defpath), self._cwd)
         if self._cwd is not None and not os.path.isdir(self._cwd):  # noqa: ASYNC240 (one stat before a fork)
             raise EarnestError("E1202", f"server {self.name!r}: its folder {self._cwd!r} does not exist", exit_code=3)
-        process = self._process = _Process(self, loop.create_future())
+        process = self._process = ServerProcess(self)
         self._buffer.clear()
         self._unwritten.clear()
         self._unwritten_bytes = 0
         self._scanned = 0
         self._ended_output = False
-        # Pipes of our own: the loop's are pairs of sockets, which cost more and are not what servers know.
-        stdin, self._input = os.pipe()
-        output, stdout = os.pipe()
         try:
-            await loop.subprocess_exec(
-                lambda: process,
-                executable,
-                *self._argv[1:],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._env,
-                cwd=self._cwd,
-                start_new_session=True,
-                preexec_fn=die_with_parent(),
-            )
+            await process.start(executable, self._argv[1:], self._env, self._cwd)
         except OSError as error:
             self._process = None
-            os.close(self._input)
-            os.close(output)
             raise EarnestError(
                 "E1203", f"server {self.name!r} could not be started: {error.strerror or error}", exit_code=3
             ) from error
         except BaseException:
             self._process = None
-            os.close(self._input)
-            os.close(output)
             raise
-        finally:
-            os.close(stdin)
-            os.close(stdout)
-        self._stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, _file(self._input, "wb"))
-        process.output, _ = await loop.connect_read_pipe(lambda: _Output(self, process), _file(output, "rb"))
+        self._stdin, self._input = process.input, process.input_fd
         if self._started is not None:
             self._started(process.pid)
 
@@ -261,9 +187,7 @@ class StdioLink(PipeCarrier):
             done, _ = await asyncio.wait({process.gone}, timeout=wait)
             if done:
                 break
-        process.transport.close()
-        if process.output is not None:
-            process.output.close()
+        process.close()
 
     def _signal_group(self, number: signal.Signals) -> None:
         pid = self.pid
@@ -381,17 +305,20 @@ class StdioLink(PipeCarrier):
             return
         self._write(envelope.error(message.id, -32601, "no call in flight that this request could belong to"))
 
-    def _stdout_closed(self) -> None:
-        """Most likely it is about to end; how, and its last words, come a moment later."""
-        if not self._closing and not self._ended_output and self._process is not None:
-            self._ended_output = True
-            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._read_to_the_end, self._process)
+    def wrote_error(self, data: bytes) -> None:
+        self._words.heard(data)
 
-    def _read_to_the_end(self, process: _Process) -> None:
+    def output_closed(self, process: ServerProcess) -> None:
+        """Most likely it is about to end; how, and its last words, come a moment later."""
+        if not self._closing and not self._ended_output and self._process is process:
+            self._ended_output = True
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, self.read_to_the_end, process)
+
+    def read_to_the_end(self, process: ServerProcess) -> None:
         if process is self._process and not self._closing:
             self._end_badly(self._death_notice())
 
-    def _exited(self, process: _Process) -> None:
+    def exited(self, process: ServerProcess) -> None:
         # What it started must not outlive it. Its number is free for others from now on, so this is the last signal.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -402,11 +329,11 @@ class StdioLink(PipeCarrier):
         if process is self._process:
             # What is still in its pipes counts; something it started may hold them open, so not for long.
             self._ended_output = True
-            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._read_to_the_end, process)
+            asyncio.get_running_loop().call_later(LAST_WORDS_S, self.read_to_the_end, process)
 
     def _death_notice(self) -> EarnestError:
         self._words.finish()
-        code = self._process.transport.get_returncode() if self._process is not None else None
+        code = self._process.code() if self._process is not None else None
         how = "ended" if code is None else f"ended with status {code}" if code >= 0 else f"was killed by signal {-code}"
         return EarnestError(
             "E1205",
