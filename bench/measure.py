@@ -191,7 +191,8 @@ def _others(found: dict[str, Any]) -> list[str]:
         lines.append("\n## Memory\n")
         lines.append(f"- idle: {memory['idle'] / 1e6:.0f} MB resident, libraries included")
         lines.append(f"- a conversation: {memory['conversation'] / 1000:.1f} kB")
-        lines.append(f"- over {memory['calls']:,} calls of one conversation: {memory['growth']:.0f} bytes a call")
+        lines.append(f"- over {memory['calls']:,} calls of one client: {memory['growth']:.1f} bytes a call")
+        lines.append(f"- a client that came, called over 16 connections and went: {memory['client'] / 1000:.1f} kB")
     if start := found.get("start"):
         lines.append("\n## Start\n")
         lines.append(

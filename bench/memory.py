@@ -3,10 +3,11 @@
     python bench/memory.py [--conversations 2000] [--calls 100000] [--out FILE]
 
 `idle` is the daemon's resident memory, in bytes, once it listens with one server and has answered one call. A conversation is a
-handle that a client minted and called with once, so that it has a key, labels and what it read. `calls` go through in ten
-parts of equal size; `growth` is what memory grew by from the first part's end to the last's, in bytes a call: what stays
-below ten bytes is the allocator's. `idle` is the whole resident set, libraries included (`Rss` of smaps_rollup); the others
-are what no file backs (`Anonymous`). Needs gcc and wrk; Linux. Bounded in conversations and calls.
+handle that a client minted and called with once, so that it has a key, labels and what it read. `calls` are one client's, over
+16 connections; `growth` is what memory grew by from a tenth of the way to its end, in bytes a call: what stays below ten is
+the allocator's. `client` is what a client leaves behind that came, called over 16 connections and went: each is a process, and
+so a conversation of its own. `idle` is the whole resident set, libraries included (`Rss` of smaps_rollup); the others
+are what no file backs (`Anonymous`). Needs gcc and wrk; Linux. Bounded in conversations, calls and time.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import argparse
 import datetime
 import http.client
 import json
+import math
 import subprocess
 import tempfile
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,8 @@ from relay_http import ARGUMENTS, META, ROOT, VERSION, Way, free_ports, machine,
 
 SIZE = 200
 PARTS = 10
+CLIENTS = 10
+MOST_S = 60
 HANDLE = "dev.earnest/conversation"
 
 
@@ -67,15 +72,29 @@ def measured(way: Way, conversations: int, calls: int, folder: Path) -> dict[str
         call(connection, way, f"bench-{number}")
     each = (held(pid) - before) / conversations
     connection.close()
-    seen = []
-    done = 0
-    while done < calls and len(seen) < 20 * PARTS:
-        one = bench.loaded(way, SIZE, 16, 1, folder, length)
-        done += int(one["rate"])
-        seen.append((done, held(pid)))
-    first = next((at for at, (count, _) in enumerate(seen) if count * PARTS >= calls), 0)
-    grown = (seen[-1][1] - seen[first][1]) / max(1, seen[-1][0] - seen[first][0])
-    return {"idle": idle, "conversation": round(each), "calls": done, "growth": round(grown, 2), "after": held(pid, "Rss")}
+    rate = bench.loaded(way, SIZE, 16, 1, folder, length)["rate"]
+    seconds = min(MOST_S, math.ceil(calls / rate))
+    seen: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(seconds / PARTS):
+            seen.append(held(pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    done = bench.loaded(way, SIZE, 16, seconds, folder, length)["rate"] * seconds
+    over.set()
+    watcher.join()
+    grown = (held(pid) - seen[0]) / (done * (PARTS - 1) / PARTS)
+    before = held(pid)
+    for _ in range(CLIENTS):
+        bench.loaded(way, SIZE, 16, 1, folder, length)
+    client = (held(pid) - before) / CLIENTS
+    return {
+        "idle": idle, "conversation": round(each), "calls": round(done), "growth": round(grown, 2),
+        "client": round(client), "after": held(pid, "Rss"),
+    }  # fmt: skip
 
 
 def main() -> None:

@@ -88,9 +88,10 @@ class ScriptedHttp:
     process: subprocess.Popen[bytes] = field(repr=False)
 
 
-@pytest.fixture
-def home() -> Iterator[Home]:
-    """An empty home and the environment that goes with it. Its path is short, because socket paths are."""
+@contextlib.contextmanager
+def new_home() -> Iterator[Home]:
+    """An empty home and the environment that goes with it, and the end of what runs in it. Its path is short, because socket
+    paths are."""
     folder = Path(tempfile.mkdtemp(prefix="e-", dir="/tmp" if os.path.isdir("/tmp") else None))
     (folder / ".config" / "earnest").mkdir(parents=True)
     env = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
@@ -101,6 +102,13 @@ def home() -> Iterator[Home]:
     finally:
         end_daemons(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """See `new_home`."""
+    with new_home() as made:
+        yield made
 
 
 def end_daemons(folder: Path) -> None:

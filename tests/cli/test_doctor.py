@@ -124,7 +124,7 @@ def test_clients_are_found_with_what_goes_through_earnest_and_what_does_not(free
     assert ("ok", "through earnest: files", "") in lines["cursor"]
     said = {text: (state, remedy) for state, text, remedy in lines["cursor"]}
     assert any("files: there is no no-such-npx" in text and state == "problem" for text, (state, _) in said.items())
-    assert any("lost: there is no /no/such/program" in text for text in said)
+    assert ["then `earnest init`" in said[text][1] for text in said if "lost" in text] == [True], "told once"
     assert any(text.startswith("plain does not go through earnest") and "earnest init" in said[text][1] for text in said)
     assert lines["gemini-cli"][0][0] == "problem" and "E1010" in lines["gemini-cli"][0][1]
 

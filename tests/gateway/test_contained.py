@@ -300,6 +300,38 @@ async def test_a_lane_that_shows_another_tool_gets_no_call_for_the_one_that_was_
     assert (await do(client, "look", "list", path=str(data)))[0] is True
 
 
+async def test_a_dispatcher_runs_in_the_lane_of_what_it_runs(gateway: Start, data: Path) -> None:
+    more = '[labels."s/act"]\ndispatcher = { name = "tool", arguments = "run" }\n[asking]\nhold_s = 0'
+    live = await gateway({"s": server("", write=[str(data)])}, preset="balanced", more=more)
+    client = await live.opened("/s/s/mcp")
+    observe = await do(client, "look", "pid")
+    answer = await client.call("act", {"tool": "look", "run": {"do": "pid"}})
+    assert (not answer["result"].get("isError"), text_of(answer)) == observe
+    lie = await client.call("act", {"tool": "look", "run": {"do": "write", "path": str(data / "new")}})
+    assert lie["result"]["isError"] and os.listdir(data) == ["notes.txt"]
+    asked = await client.call("act", {"tool": "act", "run": {"do": "pid"}})
+    assert "waiting" in text_of(asked)
+
+
+async def test_a_task_is_asked_for_in_the_lane_that_made_it(gateway: Start) -> None:
+    live = await gateway({"s": server("")})
+    client = await live.opened("/s/s/mcp")
+
+    async def task(tool: str, **arguments: str) -> str:
+        answer = await client.request("tools/call", {"name": tool, "arguments": arguments, "task": {}})
+        return str(answer["result"]["task"]["taskId"])
+
+    made = [await task(tool) for tool in ("look", "fetch", "act")]
+    assert len(set(made)) == 3
+    for id in made:
+        assert (await client.request("tasks/get", {"taskId": id}))["result"]["status"] == "completed"
+    twice = "one that all have"
+    await task("act", id=twice)
+    assert (await client.request("tasks/get", {"taskId": twice}))["result"]["status"] == "completed"
+    await task("look", id=twice)
+    assert "unknown task" in (await client.request("tasks/get", {"taskId": twice}))["error"]["message"]
+
+
 async def test_a_server_that_wants_its_secret_to_start_lists_from_the_lane_that_has_it(gateway: Start) -> None:
     told = {"env": {"TOKEN": "t0ken-1f0a9c3e7b"}, "secrets": {"net": ["TOKEN"]}}
     live = await gateway({"s": server("", "needs-token", **told)})

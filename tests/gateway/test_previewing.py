@@ -309,3 +309,59 @@ async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):
     assert row["preview"]["real"]
     await say(live, row, "no")
     await call
+
+
+async def test_a_preview_that_was_overtaken_is_made_anew(start, folder):
+    live = await start(more="[asking]\nhold_s = 0.1")
+    client = await live.opened("/s/s/mcp")
+    act = ("write", f"{folder}/plan.txt", "x")
+    await calling(client, act)
+    (folder / "plan.txt").write_text("mine\n")
+    await calling(client, act)
+    shown = [row["text"] for row in await live.app.ops["approvals"]({}, Person())]
+    assert len(shown) == 2 and "-one" in shown[0] and "-mine" in shown[1]
+
+
+async def test_what_earnest_gets_wrong_ends_the_call_and_leaves_nothing(start, folder, monkeypatch):
+    live = await start()
+    failures = []
+    live.app.gateway.loop.set_exception_handler(lambda loop, context: failures.append(context["message"]))
+    client = await live.opened("/s/s/mcp")
+    with monkeypatch.context() as patch:
+        patch.setattr(previewing.changeset, "change_set", lambda *args: 1 / 0)
+        call = calling(client, ("write", f"{folder}/x", "x"))
+        row = await ask(live)
+    assert not row["preview"]["real"] and "earnest made a mistake" in row["text"]
+    await say(live, row, "no")
+    await call
+    call = calling(client, ("write", f"{folder}/y", "y"))
+    row = await ask(live)
+    monkeypatch.setattr(live.app.undos, "commit", lambda *args: 1 / 0)
+    await say(live, row)
+    assert (await call)["result"]["isError"]
+    assert failures == ["a call could not be previewed", "a change could not be made real"]
+    assert os.listdir(folder) == ["plan.txt"]
+
+
+async def test_many_at_once_are_previewed_a_few_at_a_time(start, folder, monkeypatch):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    most, running = [0], [0]
+    made = previewing.Previews._made
+
+    async def counted(self, relay):
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        try:
+            return await made(self, relay)
+        finally:
+            running[0] -= 1
+
+    monkeypatch.setattr(previewing.Previews, "_made", counted)
+    calls = [calling(client, ("write", f"{folder}/f{number}", "x")) for number in range(7)]
+    while not all(call.done() for call in calls):
+        for row in await live.app.ops["approvals"]({}, Person()):
+            await say(live, row)
+        await asyncio.sleep(0.01)
+    assert sorted(os.listdir(folder)) == [*(f"f{number}" for number in range(7)), "plan.txt"]
+    assert most[0] == previewing.AT_ONCE

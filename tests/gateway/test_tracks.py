@@ -3,6 +3,7 @@ anything is not as it was."""
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import json
 import re
@@ -17,6 +18,7 @@ from earnest.core import canonical
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause
 from earnest.core.profile import Trust
 from earnest.core.receipt import Decision, Outcome, read_line, verify
+from earnest.net.connection import Connection
 from earnest.net.tracks import AVAILABLE
 from earnest.pdp.persist import CallValues, key_text
 from earnest.store.base import Endorsement as EndorsementRow
@@ -573,3 +575,19 @@ async def test_calls_under_way_at_the_end_are_answered_and_recorded(rig: Rig) ->
     assert answer["result"]["isError"] is True
     assert rig.records()[1][-1].outcome in ("lost", "not-sent")
     rig.server.held.set()
+
+
+async def test_of_a_connection_that_is_closed_nothing_is_kept(rig: Rig) -> None:
+    for _ in range(3):
+        other = Kept(rig.live)
+        await other.open()
+        await other.call()
+        other.out.close()
+    rig.client.out.close()
+
+    def kept() -> int:
+        gc.collect()
+        return sum(type(one) is Connection for one in gc.get_objects())
+
+    await until(lambda: kept() == 0)
+    assert rig.layer._laid and not any(tools for tools, _ in rig.layer._laid)

@@ -34,6 +34,12 @@ def test_shows_everything_that_matters() -> None:
     ]
 
 
+def test_hints_that_are_moot_are_told_as_that() -> None:
+    hints = [HintFact("read_only", True, True, "claimed"), HintFact("destructive", None, False, "claimed")]
+    shown = render_prompt(PromptFacts("mail", "read", "", tuple(hints), b"{}", ("flow",)))
+    assert "destructive: no (it only reads; the server claims nothing)" in shown.split("\n")
+
+
 def test_escapes_cannot_hide_what_an_argument_says() -> None:
     assert '"rm -rf"' in render(b'{"c":"\\u0072\\u006d -rf"}')
 

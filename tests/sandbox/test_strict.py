@@ -41,8 +41,8 @@ attempt("database", lambda: print(sqlite3.connect(given + "/base.db").execute("S
 """
 
 
-def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
-    given, kept = mine.folder / "given", mine.folder / "kept"
+def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(rig):
+    given, kept = rig.folder / "given", rig.folder / "kept"
     for folder in (given, kept):
         folder.mkdir()
     (given / "file").write_text("text")
@@ -51,9 +51,11 @@ def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
     (given / "locked").write_text("")
     (given / "folder").mkdir()
     folders = (Folder(str(given), str(given), "read"), Folder(str(kept), str(kept), "write"))
+    for path in (given, kept, *given.iterdir()):
+        os.chown(path, 64321 if rig.user == "ordinary" else -1, -1)
     with open(given / "locked", "w") as writer:
         fcntl.lockf(writer, fcntl.LOCK_EX)
-        done = mine.python(SCRIPT.format(given=str(given), kept=str(kept)), folders=folders, strict=True, cwd=mine.home)
+        done = rig.python(SCRIPT.format(given=str(given), kept=str(kept)), folders=folders, strict=True, cwd=rig.home)
     assert done.status == 0, done.err
     said = dict(line.rsplit(" ", 1) for line in done.out.splitlines() if " " in line)
     assert [name for name, what in said.items() if what == "done"] == [
@@ -67,7 +69,7 @@ def test_what_is_not_its_own_cannot_be_changed_and_the_try_is_told(mine):
     }  # fmt: skip
     assert {how for path, how in told if path == f"{given}/base.db"} == {"open"}, "opened both ways by habit, and only read"
     assert not any("no-such" in path or path in (f"{given}/folder", f"{given}/other") for path, _ in told)
-    assert not any(path.startswith((mine.home, "/dev")) for path, _ in told)
+    assert not any(path.startswith((rig.home, "/dev")) for path, _ in told)
     assert sorted(os.listdir(given)) == ["base.db", "file", "folder", "locked"] and (given / "file").read_text() == "text"
     assert not os.path.exists("/usr/share/earnest-test")
 

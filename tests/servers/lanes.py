@@ -2,7 +2,8 @@
 that it reads in the world, `act` says nothing. `lanes.py [LIST]`; LIST `by-network`: it shows another `act`
 where it is given NETWORKED; `needs-token`: it starts with a TOKEN alone; a path: it starts where that is there.
 
-What there is to do is in `DOING`; an answer is text, an error names the exception.
+What there is to do is in `DOING`; an answer is text, an error names the exception. A call asked to be a task is one that only
+its own process knows. `run` holds the arguments of another tool, for a dispatcher.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from multiprocessing import shared_memory
 READS = {"readOnlyHint": True, "openWorldHint": False}
 TOOLS = {"look": READS, "fetch": {"readOnlyHint": True, "openWorldHint": True}, "act": None}
 HELD = []
+TASK, OWN = "one that all have", os.urandom(8).hex()
 
 
 def write(path, text="x", mode="w"):
@@ -142,12 +144,18 @@ def answer(message, listing):
     method, params = message["method"], message.get("params") or {}
     if method == "initialize":
         info = {"name": "lanes", "version": "1"}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}, "tasks": {}}, "serverInfo": info}
     if method == "tools/list":
         return {"tools": tools(listing)}
+    if method == "tasks/get":
+        mine = params["taskId"] == TASK or params["taskId"] == OWN
+        return {"taskId": params["taskId"], "status": "completed" if mine else "failed", "ttl": None}
     if method != "tools/call":
         return {}
     arguments = dict(params.get("arguments") or {})
+    if "task" in params:
+        return {"task": {"taskId": arguments.get("id") or OWN, "status": "working", "ttl": None}}
+    arguments = arguments.get("run", arguments)
     try:
         text, failed = DOING[arguments.pop("do")](**arguments), False
     except Exception as error:

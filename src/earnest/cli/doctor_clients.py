@@ -43,9 +43,11 @@ def _client(dialect: Dialect, servers: list[Entry], known: Mapping[str, int], en
         if entry.disabled:
             continue
         if entry.kind == "stdio" and not _there(entry.command, env):
-            remedy = "`earnest init` writes it anew." if entry.wrapped else "Install it, or correct the path there."
+            remedy = "Install it, or correct the path there; then `earnest init` puts earnest before it."
+            remedy = "`earnest init` writes it anew." if entry.wrapped else remedy
             yield Found(dialect.name, "problem", f"{entry.name}: there is no {entry.command} ({entry.file.path})", remedy)
-        elif entry.wrapped and entry.kind == "stdio" and entry.argv and not _there(entry.argv[0], env):
+            continue
+        if entry.wrapped and entry.kind == "stdio" and entry.argv and not _there(entry.argv[0], env):
             remedy = RUNNERS.get(entry.argv[0], "Install it: earnest starts it for the client.")
             yield Found(dialect.name, "problem", f"{entry.name}: there is no {entry.argv[0]} on the PATH", remedy)
         if not entry.wrapped:

@@ -221,8 +221,8 @@ def tell(terminal: Terminal, opened: Opened, ask: dict[str, Any]) -> None:
     what = ask["tool"] if ask["method"] == "tools/call" else f"{ask['method']} {ask['tool']}"
     terminal.line()
     terminal.line(f"{ask['server']}/{what} waits for you (client {ask['client']}):", "warn")
-    for rule, text, verdict in ask["reasons"]:
+    for _, text, verdict in ask["reasons"]:
         if verdict != "allow":
-            terminal.prose(f"  {rule}: {text}", under="    ")
+            terminal.prose(f"  {text}", under="    ")
     terminal.line(f"  see it all and answer:  earnest approvals{opened.flag}")
     terminal.line(f"  or at once:             earnest approvals answer {ask['id']} once{opened.flag}   (or: no)")

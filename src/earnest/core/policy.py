@@ -216,7 +216,7 @@ def grounds_of(profile: Profile, names: Iterable[str]) -> str:
 _FLOW_WORDS: Final = {
     "flow.private": ("private data was read", "no private data was read"),
     "flow.untrusted": ("untrusted content was seen", "no untrusted content was seen"),
-    "flow.endorsed": ("the user's own words ask for this", "the user's own words do not settle this"),
+    "flow.endorsed": ("the user's own words ask for this", "no known words of the user ask for this"),
 }
 
 

@@ -96,7 +96,7 @@ class Gateway:
         self.views = Views(settings.views)
         self.links = Links(restarts=settings.limits.restarts, first_pause_s=settings.limits.restart_wait_s)
         self.asking = Asking(self, approvals)
-        self.previews = Previews(undos)
+        self.previews = Previews(undos, records)
         self.server_requests = ServerRequests(self)
         self.rounds = Rounds()
         self.answers = Answers()

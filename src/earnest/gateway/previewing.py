@@ -13,10 +13,11 @@ of its call, in this process alone; after a restart the retry is previewed again
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -32,7 +33,7 @@ from earnest.protocol import asking as forms
 from earnest.protocol import envelope, outcomes
 from earnest.protocol.envelope import WireError
 from earnest.sandbox import changeset
-from earnest.sandbox.box import Folder, Look, Plan
+from earnest.sandbox.box import Folder, Plan
 from earnest.sandbox.changeset import ChangeSet, Start
 from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import Conflict
@@ -42,9 +43,13 @@ from earnest.upstream.stdio import StdioLink
 from earnest.upstream.waiter import Waiter
 
 if TYPE_CHECKING:
+    from earnest.gateway.records import Records
     from earnest.gateway.relay import Relay
-    from earnest.sandbox.undo import Undos
+    from earnest.pdp.facts import Judgement
+    from earnest.sandbox.undo import Meta, Undos
 
+AT_ONCE: Final = 4
+"""Previews that run at the same time; others wait for one to end."""
 LONGEST_S: Final = 20.0
 """Seconds a preview may take, start of the server included."""
 MOST: Final = 64
@@ -65,6 +70,9 @@ class Preview(msgspec.Struct, frozen=True):
     link: ContainedLink | None = None
     """Closed by now; it tells in which era the reply is."""
     made: float = 0.0
+    shown: tuple[str, ...] = ()
+    data: dict[str, Any] = {}
+    """What changes, for a person and for programs (`sandbox.difference`)."""
 
     @property
     def real(self) -> bool:
@@ -81,23 +89,38 @@ class Preview(msgspec.Struct, frozen=True):
         """As a person reads it before the answer."""
         if self.real:
             head = "Preview: it was run without network over a copy; nothing has happened yet. A yes does this, and no more:"
-            return (head, *(f"  {line}" for line in told(self.changes) or ["nothing is changed"]))
+            return (head, *(f"  {line}" for line in self.shown or ("nothing is changed",)))
         head = f"Preview: {visible(self.why)}. A yes lets the call run for real, with all that the server may do."
-        seen = told(self.changes)
-        return (head, *(["  Over a copy it did this:"] if seen else []), *(f"    {line}" for line in seen))
+        return (head, *(["  Over a copy it did this:"] if self.shown else []), *(f"    {line}" for line in self.shown))
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, Any]:
         """The same for programs."""
-        return {"real": self.real, "why": self.why, **as_json(self.changes)}
+        return {"real": self.real, "why": self.why, **(self.data or as_json(self.changes))}
+
+    def holds(self) -> bool:
+        """Whether what it was made from still is as it was, as far as a look shows; a commit looks closer."""
+        for item in self.changes.items:
+            try:
+                status = os.lstat(item.shown)
+            except OSError:
+                if item.seen is not None:
+                    return False
+                continue
+            if item.seen is None or (status.st_dev, status.st_ino) != (item.seen.device, item.seen.inode):
+                return False
+            if item.before is not None and item.before.kind == "file" and status.st_ctime_ns != item.seen.changed_ns:
+                return False
+        return True
 
 
 class Previews:
     """All previews of one gateway."""
 
-    def __init__(self, undos: Undos) -> None:
-        self.undos = undos
+    def __init__(self, undos: Undos, records: Records) -> None:
+        self.undos, self.records = undos, records
         self._kept: dict[str, Preview] = {}
         self._running: dict[Relay, asyncio.Task[object]] = {}
+        self._at_once = asyncio.Semaphore(AT_ONCE)
 
     @staticmethod
     def offered(relay: Relay) -> bool:
@@ -116,7 +139,7 @@ class Previews:
         assert judgement is not None
         if relay.preview is None and self.offered(relay):
             known = self._kept.get(_key(relay))
-            if known is None or relay.gateway.now() - known.made > PENDING_S:
+            if known is None or relay.gateway.now() - known.made > PENDING_S or not known.holds():
                 relay.state = "previewed"
                 self._running[relay] = relay.gateway.spawn(self._run(relay))
                 return True
@@ -137,7 +160,11 @@ class Previews:
         gateway = relay.gateway
         ticking = gateway.spawn(_tick(relay)) if relay.progress_token else None
         try:
-            made = await self._made(relay)
+            async with self._at_once:
+                made = await self._made(relay)
+        except Exception as error:
+            gateway.loop.call_exception_handler({"message": "a call could not be previewed", "exception": error})
+            made = Preview("earnest made a mistake when it ran it over a copy", made=gateway.now())
         finally:
             self._running.pop(relay, None)
             if ticking is not None:
@@ -151,7 +178,10 @@ class Previews:
                 self.settle(relay)
             else:
                 gateway.asking.ask(relay)
-        except EarnestError as error:
+        except Exception as error:
+            if not isinstance(error, EarnestError):
+                gateway.loop.call_exception_handler({"message": "a previewed call could not go on", "exception": error})
+                error = EarnestError("E1506", "earnest made a mistake; the call was not sent")
             if not relay.done:
                 relay.unavailable(error)
 
@@ -212,12 +242,14 @@ class Previews:
         reply = await waiter.future
         await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
 
-        def looked() -> ChangeSet:
-            look: Look = box.look()
-            return changeset.change_set(look, box.bytes_of, begun, box.events(before), (*_SCRATCH, tempfile.gettempdir()))
+        now = relay.gateway.now()
 
-        changes = await asyncio.to_thread(looked)
-        return Preview(_why(reply, changes), changes, begun, reply, link, relay.gateway.now())
+        def looked() -> Preview:
+            scratch = (*_SCRATCH, tempfile.gettempdir())
+            changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch)
+            return Preview(_why(reply, changes), changes, begun, reply, link, now, tuple(told(changes)), as_json(changes))
+
+        return await asyncio.to_thread(looked)
 
     # making it real
 
@@ -235,21 +267,32 @@ class Previews:
         assert judgement is not None
         question = judgement.question
         try:
-            meta = await asyncio.to_thread(
-                self.undos.commit, preview.changes, preview.begun, judgement.id, question.server.name, question.subject,
-                question.key,
-            )  # fmt: skip
+            if preview.changes.items:
+                meta = await asyncio.to_thread(
+                    self.undos.commit, preview.changes, preview.begun, judgement.id, question.server.name, question.subject,
+                    question.key,
+                )  # fmt: skip
+                self._tell(judgement, preview, meta)
         except Conflict as error:
             if not relay.done:
                 text = f"files that this call changes were changed meanwhile; nothing was done ({gateway.scrub(error.message)})"
                 relay.refuse("moved", forms.failed(f"{text}. Make the call again", judgement.id, relay.session.modern), text)
             return
-        except EarnestError as error:
+        except Exception as error:
+            if not isinstance(error, EarnestError):
+                gateway.loop.call_exception_handler({"message": "a change could not be made real", "exception": error})
+                error = EarnestError("E1506", "earnest made a mistake; the call may or may not have taken effect")
             if not relay.done:
-                relay.unavailable(error)
+                relay.unavailable(error, "not-sent" if error.code != "E1506" else "lost")
             return
+        relay._link = preview.link
+        relay.reply(preview.reply)
+
+    def _tell(self, judgement: Judgement, preview: Preview, meta: Meta) -> None:
+        """Put on record what was made real, and until when it can be undone."""
+        question = judgement.question
         until = datetime.fromtimestamp(meta.expires).isoformat(" ", "minutes")
-        gateway.records.note(
+        self.records.note(
             "committed",
             f"what {question.server.name}/{question.subject} changed over a copy was made real; undo until {until}",
             server=question.server.name,
@@ -260,8 +303,6 @@ class Previews:
             paths=len(preview.changes.items),
             undo_until=until,
         )
-        relay._link = preview.link
-        relay.reply(preview.reply)
 
 
 async def _tick(relay: Relay) -> None:

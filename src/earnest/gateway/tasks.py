@@ -68,11 +68,11 @@ class Tasks:
     def made(self, session: Session, served: Served, id: str, lane: Lane | None) -> None:
         """A call of this session's made a task, in a lane of a contained server."""
         key = (served.server.identity, id)
-        if lane is not None:
-            self._lanes[key] = lane
         principal = session.client.principal
         # Two people are given one id: it can be neither's.
-        self._owners[key] = principal if self._owners.pop(key, principal) == principal else ""
+        # So too where two lanes, which know nothing of each other, give one.
+        own = self._owners.pop(key, principal) == principal and (lane is None or self._lanes.setdefault(key, lane) is lane)
+        self._owners[key] = principal if own else ""
         while len(self._owners) > MOST:
             gone = next(iter(self._owners))
             del self._owners[gone]

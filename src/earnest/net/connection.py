@@ -203,6 +203,9 @@ class Connection(Port, asyncio.Protocol):
         for entry in waiting:
             if not isinstance(entry, Refusal):
                 self._leave(*entry)
+        # Whoever laid tracks here still knows each by its place; what they stand on must not live for as long as that.
+        for tracks in (self.tracks or {}).values():
+            tracks.clear()
         self._listener.connection_closed()
 
     def _leave(self, request: Request, responder: Responder) -> None:

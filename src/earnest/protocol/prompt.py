@@ -46,6 +46,8 @@ class PromptFacts(msgspec.Struct, frozen=True):
     """What the call does, as it was run over a copy: lines, visible and bounded already."""
 
 
+_MOOT: Final = frozenset(("destructive", "idempotent"))
+"""Hints that say nothing of a tool that only reads."""
 _CLAIM: Final = {True: "claims yes", False: "claims no", None: "claims nothing"}
 
 
@@ -68,9 +70,11 @@ def render_prompt(facts: PromptFacts) -> str:
         lines.append(f"Client: {folded(facts.client, LINE_CHARS)}")
     for reason in facts.reasons:
         lines.append(f"Asked because: {folded(reason, LINE_CHARS)}")
+    reads = any(hint.name == "read_only" and hint.resolved for hint in facts.hints)
     for hint in facts.hints:
         resolved = "yes" if hint.resolved else "no"
-        lines.append(f"{hint.name}: {resolved} ({hint.basis}; the server {_CLAIM[hint.claimed]})")
+        basis = "it only reads" if reads and hint.name in _MOOT else hint.basis
+        lines.append(f"{hint.name}: {resolved} ({basis}; the server {_CLAIM[hint.claimed]})")
     lines.extend(_arguments(facts.arguments))
     lines.extend(facts.preview)
     return "\n".join(lines)

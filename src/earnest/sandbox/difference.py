@@ -14,9 +14,11 @@ FILE_LINES: Final = 60
 LINES: Final = 240
 """Lines of all."""
 _LINE: Final = 240
-_COMPARED: Final = 4000
+_COMPARED: Final = 2000
 """Lines of a file that are compared; a longer one is told by its size."""
-_JSON_CHARS: Final = 64 << 10
+_JSON_CHARS: Final = 256 << 10
+"""Characters of all differences together."""
+_JSON_ITEMS: Final = 200
 
 
 def told(changes: ChangeSet) -> list[str]:
@@ -114,24 +116,28 @@ def _bounded(lines: Iterator[str], most: int) -> list[str]:
 
 def as_json(changes: ChangeSet) -> dict[str, Any]:
     """The same for programs, with longer differences."""
-    return {
-        "digest": changes.digest,
-        "whole": changes.whole,
-        "changes": [
+    rows, room = [], _JSON_CHARS
+    for item in changes.items[:_JSON_ITEMS]:
+        diff = "\n".join(difference(item, changes)) if room > 0 else ""
+        rows.append(
             {
                 "path": item.shown,
                 "change": item.word,
                 "from": item.moved_from,
                 "before": _state(item.before),
                 "after": _state(item.after),
-                "diff": "\n".join(difference(item, changes))[:_JSON_CHARS],
+                "diff": diff[:room],
             }
-            for item in changes.items[:200]
-        ],
-        "more": max(0, len(changes.items) - 200),
-        "refused": [{"path": one.path, "why": one.why} for one in changes.refused],
-        "network": list(changes.attempted),
-        "programs": list(changes.started),
+        )
+        room -= min(room, len(diff))
+    return {
+        "digest": changes.digest,
+        "whole": changes.whole,
+        "changes": rows,
+        "more": max(0, len(changes.items) - _JSON_ITEMS),
+        "refused": [{"path": one.path, "why": one.why} for one in changes.refused[:_JSON_ITEMS]],
+        "network": list(changes.attempted[:_JSON_ITEMS]),
+        "programs": list(changes.started[:_JSON_ITEMS]),
         "temporary_files": changes.scratch,
     }
 

@@ -30,6 +30,7 @@ from earnest.sandbox.journalled import Above, Conflict, Job, Step, job_of, write
 KEEP_DAYS: Final = 7.0
 KEEP_BYTES: Final = 512 << 20
 """Bytes that stood somewhere before, of all commits together; past it the oldest go."""
+_UNCHANGED: Final = "Nothing was changed."
 _LIST: Final = "`earnest undo --list` shows what can be undone."
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,20}")
 
@@ -70,11 +71,13 @@ class Undos:
         """Make a change for real and keep the way back. All or nothing: raises `Conflict` E1840 where what it was made from
         was changed meanwhile, E1843 where this system cannot, E1844 for an id that was made before."""
         place = self._place(id)
-        os.makedirs(self.folder, 0o700, exist_ok=True)
         try:
+            os.makedirs(self.folder, 0o700, exist_ok=True)
             os.mkdir(place, 0o700)
         except FileExistsError:
             raise EarnestError("E1844", f"the change of {id} was made already", exit_code=1) from None
+        except OSError as error:
+            raise _unmade(error) from error
         steps = [Step(item.root, item.path, item.before, item.after, item.seen) for item in changes.items]
         moved = {item.shown: item.moved_from for item in changes.items if item.moved_from}
         now = self._clock()
@@ -93,13 +96,11 @@ class Undos:
         try:
             with self._one:
                 run(job_of(begun.roots, steps), f"{place}/commit.json", content, keep)
-        except Conflict as error:
-            if error.code != "E1842":
+        except BaseException as error:
+            if not os.path.exists(f"{place}/commit.json"):  # else something could not be put back
                 shutil.rmtree(place, ignore_errors=True)
-            raise
-        except BaseException:
-            if not os.path.exists(f"{place}/commit.json"):
-                shutil.rmtree(place, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise _unmade(error) from error
             raise
         return meta
 
@@ -115,12 +116,12 @@ class Undos:
                 data, own = work.read(step), work.attributes(step)
             except OSError as error:
                 text = f"{work.shown(step)}: {error.strerror}"
-                raise EarnestError("E1843", text, "Nothing was changed.", exit_code=1) from error
+                raise EarnestError("E1843", text, _UNCHANGED, exit_code=1) from error
             if hashlib.sha256(data).hexdigest() != step.before.digest:
                 raise Conflict("E1840", f"no longer as it was: {work.shown(step)}", (work.shown(step),))
             size += len(data)
             if size > MOST_BYTES:
-                raise EarnestError("E1843", "too much changes for it to be taken back", "Nothing was changed.", exit_code=1)
+                raise EarnestError("E1843", "too much changes for it to be taken back", _UNCHANGED, exit_code=1)
             attributes[work.shown(step)] = own
             step.before = msgspec.structs.replace(step.before, attributes=own)
             if step.swaps and step.after is not None:
@@ -254,6 +255,10 @@ class Undos:
                 return msgspec.json.decode(file.read(), type=Job)
         except FileNotFoundError:
             return None
+
+
+def _unmade(error: OSError) -> EarnestError:
+    return EarnestError("E1843", f"the change could not be made: {error.strerror}", _UNCHANGED, exit_code=1)
 
 
 def _items(job: Job) -> tuple[Item, ...]:
