@@ -162,6 +162,17 @@ async def test_a_server_of_one_lane_is_not_previewed(start, folder):
     assert (folder / "count").read_text() == "1"
 
 
+@pytest.mark.skipif(not tried()[1].works, reason="there is no tier B here")
+async def test_where_a_copy_cannot_stand_at_its_own_path_the_ask_says_so(start, folder):
+    live = await start(tier="B")
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/x", "x"))
+    row = await ask(live)
+    assert "can show a copy only at another path" in row["text"] and not (folder / "x").exists()
+    await say(live, row)
+    assert not (await call)["result"].get("isError") and (folder / "x").read_text() == "x"
+
+
 async def test_a_server_whose_operator_says_so_is_not_previewed(start, folder):
     live = await start(preview=False)
     client = await live.opened("/s/s/mcp")
@@ -208,10 +219,10 @@ async def test_after_a_restart_the_yes_fits_the_same_change_and_no_other(gateway
     for row in await live.app.ops["approvals"]({}, Person()):
         await say(live, row)
     live.app.gateway.previews._kept.clear()  # as in a new process
-    assert not (await calling(client, same))["result"].get("isError")
-    assert (folder / "same").read_text() == "x"
     assert "waiting for a person" in text_of(await calling(client, other))
     assert not (folder / "other").exists()
+    assert not (await calling(client, same))["result"].get("isError")
+    assert (folder / "same").read_text() == "x"
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

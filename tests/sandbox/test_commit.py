@@ -176,6 +176,13 @@ def test_killed_after_all_stands_it_stands(place):
     assert [done.meta.tool for done in place.undos.listed()] == ["write_file"]
 
 
+def test_what_stands_is_left_alone_at_a_start_wherever_its_folder_went(place):
+    fill(place.base)
+    place.commit(*place.change(rich))
+    place.base.rename(place.aside / "elsewhere")
+    assert place.undos.recover() == [] and len(place.undos.listed()) == 1
+
+
 # what moved meanwhile
 
 
@@ -260,7 +267,8 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(place):
     assert os.listdir(outside) == ["file"] and os.listdir(place.base / "was") == ["file"]
 
 
-def test_a_folder_swapped_for_a_link_in_the_midst_of_it_leads_nowhere(place, monkeypatch):
+@pytest.mark.parametrize("by", ["link", "folder"])
+def test_a_folder_swapped_in_the_midst_of_it_leads_nowhere(place, monkeypatch, by):
     (place.base / "sub").mkdir()
     (place.base / "sub" / "file").write_bytes(b"before")
     outside = place.aside / "outside"
@@ -272,7 +280,10 @@ def test_a_folder_swapped_for_a_link_in_the_midst_of_it_leads_nowhere(place, mon
     def swapped(work):
         real(work)
         (place.base / "sub").rename(outside / "sub")
-        (place.base / "sub").symlink_to(outside)
+        if by == "link":
+            (place.base / "sub").symlink_to(outside)
+        else:
+            (place.base / "sub").mkdir()
 
     monkeypatch.setattr(Work, "stage", swapped)
     with pytest.raises(Conflict):

@@ -27,7 +27,7 @@ from earnest.core.verdict import Reason, Verdict
 from earnest.core.visible import visible
 from earnest.gateway import spoken
 from earnest.gateway.contained import ContainedLink
-from earnest.gateway.lanes import previewed
+from earnest.gateway.lanes import previewed, tier_of
 from earnest.pdp.approvals import PENDING_S, lock_of
 from earnest.protocol import asking as forms
 from earnest.protocol import envelope, outcomes
@@ -209,11 +209,15 @@ class Previews:
     # running it
 
     async def _made(self, relay: Relay) -> Preview:
-        assert relay.served is not None
+        assert relay.served is not None and relay.served.launch.grants is not None
+        grants = relay.served.launch.grants
         link: StdioLink | None = None
         try:
             async with asyncio.timeout(LONGEST_S):
-                begun = await asyncio.to_thread(_start, relay.served.launch.grants.write if relay.served.launch.grants else ())
+                if not (await asyncio.to_thread(tier_of, grants)).sight.copies_in_place:
+                    why = "the sandbox of this machine can show a copy only at another path"
+                    return Preview(why, made=relay.gateway.now())
+                begun = await asyncio.to_thread(_start, grants.write)
                 opened = await relay.gateway.apart(relay.session, relay.served, Lane.PREVIEW)
                 assert isinstance(opened, ContainedLink)
                 link = opened
@@ -230,8 +234,6 @@ class Previews:
     async def _called(self, relay: Relay, link: ContainedLink, begun: Start) -> Preview:
         box, tool = link.box, relay.tool
         assert box is not None and tool is not None
-        if not box.sight.copies_in_place:
-            return Preview("this machine's sandbox can show a copy only at another path", made=relay.gateway.now())
         await link.walk()
         if not link.offers(tool):
             return Preview("over a copy its server shows another tool of that name", made=relay.gateway.now())
