@@ -193,9 +193,8 @@ if os.getpid() % 7 == 0:
 time.sleep(2)
 """
     done = rig.run(sys.executable, "-I", "-c", bomb, limits=Limits(processes=40, wall_s=50))
-    # Root's processes are refused one by one, an ordinary user's are counted, and end the box.
     assert "processes" in done.refused()
-    assert done.ended.limit == "processes" or done.out.count("made") < 40
+    assert done.ended.limit == "processes"
     assert rig.gone()
 
 
