@@ -112,8 +112,9 @@ def test_what_runs_in_a_box_imports_the_standard_library_alone():
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
-                parts = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "earnest.net" else [node.module]
-                names += [part or "" for part in parts if part != "earnest.net.netlink"]
+                module = node.module or ""
+                parts = [f"{module}.{alias.name}" for alias in node.names] if module == "earnest.net" else [module]
+                names += [part for part in parts if part != "earnest.net.netlink"]
             for name in names:
                 assert name.split(".")[0] in sys.stdlib_module_names or name.startswith(own), f"{path.name}: {name}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,16 +19,19 @@ from earnest.assay.fixture import Fixture
 from earnest.assay.observe.places import Lay
 from earnest.assay.programs import Started, prepared, refuse_runner, related
 from earnest.assay.session import Bench
+from earnest.core.errors import EarnestError
 from earnest.sandbox.box import Access, Answer, Folder, Limits, Plan, Tier
 from earnest.sandbox.plans import account_home
 from earnest.sandbox.runtimes import needs
 
+DATABASES = ("postgresql", "mysql", "redis")
+"""Database servers that can be started beside a server under assay, where they are installed."""
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py")
 
 
 class Wish(msgspec.Struct, frozen=True):
     """What is to be assayed. `env`: of who calls. `given`: settings meant for the server. `url`: where it listens inside, for a
-    server over HTTP. `database`: postgresql or redis, to be started beside it."""
+    server over HTTP. `database`: one of `DATABASES`, to be started beside it."""
 
     name: str
     argv: tuple[str, ...]
@@ -61,9 +65,33 @@ def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
     os.chmod(root, 0o700)
     try:
         fixture = fixtures.build(os.path.join(root, "template"), os.path.join(root, "ada"))
+        if wish.database:
+            _with_database(wish.database, tier, fixture)
         yield _ground(wish, tier, fixture)
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _with_database(kind: str, tier: Tier, fixture: Fixture) -> None:
+    """Make the files of a database in the fixture's home, in a box, since databases will not run as root. Raises E1959."""
+    home = fixture.source
+    env = {"PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin", "HOME": home, "TMPDIR": "/tmp"}
+    plan = Plan((sys.executable, "-I", INSIDE, "--prepare", kind), env, home, home, (Folder(home, home, "write"),), user=1000)
+    box = tier.box(plan)
+    try:
+        done = subprocess.run(box.argv, env=dict(box.env), capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        raise EarnestError("E1959", f"{kind} was not ready to be started after two minutes", exit_code=3) from None
+    finally:
+        box.close()
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise EarnestError(
+            "E1959",
+            f"{kind} could not be started beside the server: {said[-1] if said else f'status {done.returncode}'}",
+            "Install its server and client (on Debian: postgresql, mariadb-server, redis-server), or leave --database out.",
+            exit_code=3,
+        )
 
 
 def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
@@ -92,7 +120,7 @@ def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
         user=1000 if wish.database else 0,
         watch=True,
     )
-    lay = Lay(fixture.home, started.programs)
+    lay = Lay(fixture.home, started.programs, (f"{fixture.home}/.database",))
     bench = Bench(tier, plan, lay, wish.name, wish.timeout, wish.opening, dumps=bool(wish.database))
     return Ground(bench, fixture, mined(started.sources), started)
 

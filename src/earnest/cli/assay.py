@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from earnest.assay import settings as own
-from earnest.assay.bench import Ground, Wish, ground, shared_paths
+from earnest.assay.bench import DATABASES, Ground, Wish, ground, shared_paths
 from earnest.assay.both import joined
 from earnest.assay.model import Report
 from earnest.assay.programs import wanted_settings
@@ -50,7 +50,9 @@ _Keep = Annotated[bool, typer.Option("--keep-arguments", help="Do not put the fi
 _Settings = Annotated[
     str, typer.Option("--settings", metavar="FILE", help="Own arguments and stubs; ./assay.toml if it is there.")
 ]
-_Database = Annotated[str, typer.Option("--database", metavar="KIND", help="Start one beside the server: postgresql or redis.")]
+_Database = Annotated[
+    str, typer.Option("--database", metavar="KIND", help="Start one beside the server: postgresql, mysql or redis.")
+]
 _Tier = Annotated[
     str, typer.Option("--tier", help="A (namespaces), B (confined), C (seatbelt); the best that works if not given.")
 ]
@@ -213,8 +215,8 @@ def _wish(
             raise EarnestError("E1018", f"--env {key}: there is no such variable", f"Give it a value: --env {key}=VALUE")
         given[key] = value if equals else os.environ[key]
     kind = database or choices.server.database
-    if kind not in ("", "postgresql", "redis"):
-        raise EarnestError("E1018", f"--database is {kind!r}", "It takes postgresql or redis.")
+    if kind and kind not in DATABASES:
+        raise EarnestError("E1018", f"--database is {kind!r}", f"It takes {', '.join(DATABASES)}.")
     stubs = answers(choices.stub, choices.server.cassettes, choices.server.openapi, base)
     shared = shared_paths([*(folder or ()), *choices.server.folders], base)
     return (
