@@ -312,6 +312,17 @@ async def test_with_a_way_out_or_without_a_preview_it_is_asked(start, folder, co
     await call
 
 
+async def test_without_room_for_the_way_back_it_is_asked(start, folder, monkeypatch):
+    live = await start(FLOW)
+    client = await steered(live)
+    monkeypatch.setattr(live.app.undos, "has_room", lambda changes: False)
+    call = calling(client, ("write", f"{folder}/plan.txt", "x"))
+    row = await ask(live)
+    assert "no room to keep what undoing it would take" in row["text"]
+    await say(live, row, "no")
+    await call
+
+
 async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):
     live = await start('[flow]\nintegrity = "always"', preset="balanced")
     client = await steered(live)

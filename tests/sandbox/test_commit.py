@@ -1,5 +1,6 @@
 """A change made for real is exactly what the box saw; taken back, everything is as it was; and nothing else ever moves."""
 
+import itertools
 import os
 import signal
 import tempfile
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from earnest.core.errors import EarnestError
-from earnest.sandbox import commit
+from earnest.sandbox import commit, undo
 from earnest.sandbox.commit import Work
 from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import STAGING, Conflict
@@ -460,6 +461,19 @@ def test_what_is_kept_is_nobody_elses_and_goes_in_time(place):
     assert place.undos.listed()
     Undos(str(place.state), lambda: NOW + 8 * 86400).prune()
     assert os.listdir(place.state) == []
+
+
+def test_what_nobody_was_asked_about_is_not_pushed_out(place, monkeypatch):
+    monkeypatch.setattr(undo, "KEEP_BYTES", 7100)
+    clock = itertools.count(NOW)
+    undos = Undos(str(place.state), lambda: next(clock))
+    for number, unasked in enumerate((True, False, True, True)):
+        (place.base / str(number)).write_bytes(bytes(3000))
+        changes, begun = place.change(write(str(number)))
+        assert undos.has_room(changes) == (number == 0)
+        undos.commit(changes, begun, f"w.{number}", "files", "write_file", (), unasked)
+    undos.prune()
+    assert [done.meta.id for done in undos.listed()] == ["w.3", "w.2", "w.0"]
 
 
 def test_the_digest_is_of_what_changes_and_of_no_time(place):

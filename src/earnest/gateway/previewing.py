@@ -244,12 +244,15 @@ class Previews:
         reply = await waiter.future
         await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
 
-        now = relay.gateway.now()
+        now, unasked = relay.gateway.now(), relay.judgement is not None and relay.judgement.undoable
 
         def looked() -> Preview:
             scratch = (*_SCRATCH, tempfile.gettempdir())
             changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch)
-            return Preview(_why(reply, changes), changes, begun, reply, link, now, tuple(told(changes)), as_json(changes))
+            why = _why(reply, changes)
+            if not why and unasked and not self.undos.has_room(changes):
+                why = "there is no room to keep what undoing it would take"
+            return Preview(why, changes, begun, reply, link, now, tuple(told(changes)), as_json(changes))
 
         return await asyncio.to_thread(looked)
 
@@ -272,7 +275,7 @@ class Previews:
             if preview.changes.items:
                 meta = await asyncio.to_thread(
                     self.undos.commit, preview.changes, preview.begun, judgement.id, question.server.name, question.subject,
-                    question.key,
+                    question.key, judgement.undoable and not judgement.approval,
                 )  # fmt: skip
                 self._tell(judgement, preview, meta)
         except Conflict as error:
