@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from earnest.sandbox.launch import filter as rules
+from earnest.sandbox.launch.layers import within
 from earnest.sandbox.launch.listener import Answer, Call, Handler, signed
 from earnest.sandbox.launch.report import Report
 
@@ -91,6 +93,30 @@ def held(report: Report, is_writable: Callable[[str], bool]) -> dict[str, Handle
         return errno.EROFS
 
     return dict.fromkeys(PATHS, change)
+
+
+def no_pipes(report: Report, readable: list[str]) -> dict[str, Handler]:
+    """Refuses to open pipes with a name for writing in folders that are mounted to be read, which no mount does; and to make
+    files that would run as whom they belong to."""
+
+    def change(call: Call) -> Answer:
+        path = means(call)
+        if sets_id(call):
+            report.say("refused", path, method="change", detail=f"{call.name} by process {call.thread}")
+            return errno.EPERM
+        with contextlib.suppress(OSError):
+            if any(within(path, folder) for folder in readable) and stat.S_ISFIFO(os.stat(path).st_mode):
+                report.say("refused", path, method="change", detail=f"a pipe with a name, by process {call.thread}")
+                return errno.EACCES
+        return None
+
+    return {"open": change, "openat": change}
+
+
+def written(tell: int) -> dict[str, rules.Block]:
+    """Rules that tell of files that are opened to be written to, and no more."""
+    found = told(tell)
+    return {name: found[name] for name in ("open", "openat", "openat2")}
 
 
 def _makes_pipe(call: Call) -> bool:

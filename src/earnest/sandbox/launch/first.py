@@ -146,9 +146,12 @@ def _ruled(plan: dict[str, Any]) -> int:
     """Put the rules on; the number of the listener, or -1."""
     listened = _listened(plan)
     held = rules.base(listened) | (rules.counted() if plan["asked"] else {})
-    held |= rules.locks() if above.read_only(plan) else {}
+    if above.read_only(plan):
+        held |= rules.locks() | changing.written(rules.TELL)
+    if any(folder["access"] in ("read", "write") for folder in plan["folders"]):
+        held |= rules.no_datagrams(listened)
     if any(folder["access"] == "write" for folder in plan["folders"]):
-        held |= rules.no_setuid(listened)
+        held |= {name: block for name, block in rules.no_setuid(listened).items() if name not in held}
     if plan["strict"]:
         held |= changing.told(rules.TELL)
         if landlock.version():
@@ -191,6 +194,7 @@ class _First(above.Above):
         if self._plan["asked"]:
             found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
         found |= locks(self._report, above.read_only(self._plan))
+        found |= changing.no_pipes(self._report, above.read_only(self._plan))
         if self._plan["strict"]:
             found |= changing.held(self._report, self._is_writable)
         return found
