@@ -2,8 +2,8 @@
 
 Nothing of a package runs before this: installers run no scripts of packages. The server sees the system's own folders, what
 its program needs, a copy of its prefix (some unpack themselves), and a home that is empty at each start; where boxes have paths
-of their own that is always the same one, so that what it says does not depend on the machine. Everything it started ends with it. Where no sandbox works, nothing
-is started (E1804): a census of unknown programs without containment is not offered.
+of their own that is always the same one, so that what it says does not depend on the machine. Everything it started ends with
+it. Where no sandbox works, nothing is started (E1804): a census of unknown programs without containment is not offered.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def name() -> str:
 def box(
     argv: Sequence[str], env: Mapping[str, str], folders: Sequence[Path], prefix: Path | None, wall_s: float
 ) -> Iterator[Box]:
-    """A command that runs in an empty home with exactly `env`; `folders` are what it may read at their own paths, `prefix` is where it
-    was installed. Ends with the context, and all that ran in it. Raises E18xx."""
+    """A command that runs in an empty home with exactly `env`; `folders` are what it may read at their own paths, `prefix` is
+    where it was installed. Ends with the context, and all that ran in it. Raises E18xx."""
     tier = choose()
     # Elsewhere folders lie at paths of this machine, and nobody may make one beside the homes of others.
     apart = "" if tier.name == "namespaces" else tempfile.mkdtemp(prefix="census-")
