@@ -312,6 +312,17 @@ async def test_with_a_way_out_or_without_a_preview_it_is_asked(start, folder, co
     await call
 
 
+async def test_what_is_run_later_is_asked_however_the_server_comes_to_write_it(start, folder):
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    live = await start(FLOW)
+    client = await steered(live)
+    call = calling(client, ("chdir", str(folder)), ("chdir", ".git"), ("chdir", "hooks"), ("write", "post-commit", "x"))
+    row = await ask(live)
+    assert f"it writes {folder}/.git/hooks/post-commit, which something runs or obeys later" in row["text"]
+    await say(live, row, "no")
+    await call
+
+
 async def test_without_room_for_the_way_back_it_is_asked(start, folder, monkeypatch):
     live = await start(FLOW)
     client = await steered(live)
@@ -321,6 +332,13 @@ async def test_without_room_for_the_way_back_it_is_asked(start, folder, monkeypa
     assert "no room to keep what undoing it would take" in row["text"]
     await say(live, row, "no")
     await call
+
+
+async def test_a_policy_that_only_observes_changes_no_calls_way(start, folder):
+    live = await start(FLOW, preset="observe")
+    client = await steered(live)
+    assert not (await calling(client, ("write", f"{folder}/plan.txt", "x")))["result"].get("isError")
+    assert live.app.undos.listed() == [] and (folder / "plan.txt").read_text() == "x"
 
 
 async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):

@@ -70,6 +70,8 @@ class Preview(msgspec.Struct, frozen=True):
     link: ContainedLink | None = None
     """Closed by now; it tells in which era the reply is."""
     made: float = 0.0
+    asked: str = ""
+    """Why it is asked about though it can be undone."""
     shown: tuple[str, ...] = ()
     data: dict[str, Any] = {}
     """What changes, for a person and for programs (`sandbox.difference`)."""
@@ -78,6 +80,11 @@ class Preview(msgspec.Struct, frozen=True):
     def real(self) -> bool:
         """Whether a yes makes its changes real."""
         return not self.why
+
+    @property
+    def undoable(self) -> bool:
+        """Whether its changes can be made real without a question, where only the integrity rule asks."""
+        return self.real and not self.asked
 
     @property
     def digest(self) -> str:
@@ -89,7 +96,8 @@ class Preview(msgspec.Struct, frozen=True):
         """As a person reads it before the answer."""
         if self.real:
             head = "Preview: it was run without network over a copy; nothing has happened yet. A yes does this, and no more:"
-            return (head, *(f"  {line}" for line in self.shown or ("nothing is changed",)))
+            more = (f"  It can be undone, and yet is asked about: {visible(self.asked)}.",) if self.asked else ()
+            return (head, *(f"  {line}" for line in self.shown or ("nothing is changed",)), *more)
         head = f"Preview: {visible(self.why)}. A yes lets the call run for real, with all that the server may do."
         return (head, *(["  Over a copy it did this:"] if self.shown else []), *(f"    {line}" for line in self.shown))
 
@@ -192,7 +200,7 @@ class Previews:
             return
         if relay.preview is None:
             relay.preview = Preview("it cannot be run over a copy")
-        if relay.preview.real:
+        if relay.preview.undoable:
             relay.release()
         elif relay.link is not None:
             relay.judge(relay.link)
@@ -244,17 +252,23 @@ class Previews:
         reply = await waiter.future
         await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
 
-        now, unasked = relay.gateway.now(), relay.judgement is not None and relay.judgement.undoable
+        now = relay.gateway.now()
 
         def looked() -> Preview:
             scratch = (*_SCRATCH, tempfile.gettempdir())
             changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch)
-            why = _why(reply, changes)
-            if not why and unasked and not self.undos.has_room(changes):
-                why = "there is no room to keep what undoing it would take"
-            return Preview(why, changes, begun, reply, link, now, tuple(told(changes)), as_json(changes))
+            asked, shown = self._asked(relay, changes), tuple(told(changes))
+            return Preview(_why(reply, changes), changes, begun, reply, link, now, asked, shown, as_json(changes))
 
         return await asyncio.to_thread(looked)
+
+    def _asked(self, relay: Relay, changes: ChangeSet) -> str:
+        """Why a change is asked about though it can be undone."""
+        if not self.undos.has_room(changes):
+            return "there is no room to keep what undoing it would take"
+        loaded = relay.gateway.engine.flows.reader.loaded
+        found = next((item.shown for item in changes.items if item.after is not None and loaded(item.shown)), "")
+        return f"it writes {found}, which something runs or obeys later" if found else ""
 
     # making it real
 

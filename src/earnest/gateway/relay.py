@@ -241,7 +241,7 @@ class Relay:
             hidden=self.session.hidden(self.served, self.tool),
             hides=partial(self.session.hidden, self.served),
             own=self.own,
-            for_real=self.preview is not None and not self.preview.real,
+            for_real=self.preview is not None and not self.preview.undoable,
             listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 
