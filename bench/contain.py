@@ -131,8 +131,8 @@ def page(result: dict[str, Any]) -> str:
     lines += [
         "",
         f"More than bare, at most: {worst_start:.0f} ms a start, of which {worst_cpu:.0f} ms are processor time and the rest "
-        f"is waiting for one, and {worst_call:.2f} ms a call. The figures to hold are {MOST_START_MS} ms and {MOST_CALL_MS} ms: "
-        f"{'held' if held else 'not held under this load'}.",
+        f"is waiting for one, and {worst_call:.2f} ms a call. The figures to hold are {MOST_START_MS} ms and "
+        f"{MOST_CALL_MS} ms: {'held' if held else 'not held under this load'}.",
     ]
     return "\n".join(lines)
 
