@@ -16,6 +16,7 @@ import msgspec
 from earnest.assay import fixture as fixtures
 from earnest.assay.arguments.literals import Literals, mined
 from earnest.assay.fixture import Fixture
+from earnest.assay.homes import Home, Homes
 from earnest.assay.observe.places import Lay
 from earnest.assay.programs import Started, prepared, refuse_runner, related
 from earnest.assay.session import Bench
@@ -26,6 +27,7 @@ from earnest.sandbox.runtimes import needs
 
 DATABASES = ("postgresql", "mysql", "redis")
 """Database servers that can be started beside a server under assay, where they are installed."""
+_MOST_HOMES = 9
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py")
 
 
@@ -57,8 +59,8 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
-    """A folder with all that is needed, taken away at the end. Raises E1201, E1953."""
+def ground(wish: Wish, tier: Tier, jobs: int = 1) -> Iterator[Ground]:
+    """A folder with all that is needed, for `jobs` sessions side by side, taken away at the end. Raises E1201, E1953, E1959."""
     refuse_runner(wish.argv)
     # Not called after us: what runs in a box need not know by whom. Short, since socket paths are.
     root = os.path.realpath(tempfile.mkdtemp(prefix="u"))
@@ -67,9 +69,21 @@ def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
         fixture = fixtures.build(os.path.join(root, "template"), os.path.join(root, "ada"))
         if wish.database:
             _with_database(wish.database, tier, fixture)
-        yield _ground(wish, tier, fixture)
+        place = _ground(wish, tier, fixture)
+        if tier.name != "namespaces" and jobs > 1:
+            homes = tuple(_home(wish, tier, root, number, fixture) for number in range(1, min(jobs, _MOST_HOMES)))
+            own = Home(fixture.source, fixture.home, fixture.home)
+            place = msgspec.structs.replace(place, bench=msgspec.structs.replace(place.bench, homes=Homes((own, *homes))))
+        yield place
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _home(wish: Wish, tier: Tier, root: str, number: int, fixture: Fixture) -> Home:
+    other = fixtures.build(os.path.join(root, f"template{number}"), os.path.join(root, f"ad{number}"))
+    if wish.database:
+        _with_database(wish.database, tier, other)
+    return Home(other.source, other.home, fixture.home)
 
 
 def _with_database(kind: str, tier: Tier, fixture: Fixture) -> None:

@@ -159,7 +159,7 @@ def assay(
         found = _run(wish, chosen, options, choices, progress.told, replays)
         if both:
             other = tiers.choose("B" if chosen.name == "namespaces" else "A")
-            found = joined(found, _run(wish, other, msgspec.structs.replace(options, jobs=1), choices, progress.told, replays))
+            found = joined(found, _run(wish, other, options, choices, progress.told, replays))
     finally:
         progress.end()
     found = msgspec.structs.replace(found, seconds=round(time.monotonic() - began, 2))
@@ -251,7 +251,7 @@ def _harmless(env: Any, secrets: frozenset[str], configured: bool) -> dict[str, 
 def _run(wish: Wish, tier: Any, options: Options, choices: AssaySettings, told: Told, replays: str) -> Report:
     """One assay; a server that names settings it lacks is started again with dummies for them."""
     for attempt in range(3):
-        with ground(wish, tier) as place:
+        with ground(wish, tier, options.jobs) as place:
             every = msgspec.structs.replace(options, arguments=choices.arguments(place.fixture), skipped=choices.skipped)
             try:
                 done = asyncio.run(assayed(place.bench, place.fixture, place.literals, every, told, place.started.argv))
