@@ -34,6 +34,7 @@ types: $(INSTALLED_DEV)
 RERUN := --reruns 1 -rR
 pytest: $(INSTALLED_DEV) servers suite
 	@scripts/setup-browser || [ $$? -eq 2 ]
+	@scripts/setup-databases || [ $$? -eq 2 ]
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" $(RERUN) --durations=15
 	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone $(RERUN) --durations=15 || [ $$? -eq 5 ]
 

@@ -33,7 +33,6 @@ GATES: list[tuple[str, float, str, Callable[[Found], float]]] = [
     ("idle daemon", 60.0, "MB", lambda found: found["memory"]["idle"] / 1e6),
     ("an open conversation", 10.0, "kB", lambda found: found["memory"]["conversation"] / 1e3),
     ("growth over 100,000 calls of one client", 10.0, "bytes a call", lambda found: found["memory"]["growth"]),
-    ("a client that came and went", 10.0, "kB", lambda found: found["memory"]["client"] / 1e3),
     ("a warm daemon adds to a server's start", 40.0, "ms", lambda found: found["start"]["added"]),
     ("daemons that 50 shims at once start", 1.0, "", lambda found: float(found["start"]["daemons"])),
     ("a daemon's own start", 500.0, "ms", lambda found: found["start"]["daemon"]),

@@ -5,9 +5,10 @@
 `idle` is the daemon's resident memory, in bytes, once it listens with one server and has answered one call. A conversation is a
 handle that a client minted and called with once, so that it has a key, labels and what it read. `calls` are one client's, over
 16 connections; `growth` is what memory grew by from a tenth of the way to its end, in bytes a call: what stays below ten is
-the allocator's. `client` is what a client leaves behind that came, called over 16 connections and went: each is a process, and
-so a conversation of its own. `idle` is the whole resident set, libraries included (`Rss` of smaps_rollup); the others
-are what no file backs (`Anonymous`). Needs gcc and wrk; Linux. Bounded in conversations, calls and time.
+the allocator's. `client` is what a client leaves behind that came, called over 16 connections and went: each is a process,
+and so a conversation of its own; of twenty in a row the last ten count. `idle` is the whole resident set, libraries included
+(`Rss` of smaps_rollup); the others are what no file backs (`Anonymous`). Needs gcc and wrk; Linux. Bounded in conversations,
+calls and time.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ def measured(way: Way, conversations: int, calls: int, folder: Path) -> dict[str
     over.set()
     watcher.join()
     grown = (held(pid) - seen[0]) / (done * (PARTS - 1) / PARTS)
-    before = held(pid)
-    for _ in range(CLIENTS):
+    for number in range(2 * CLIENTS):  # the first of them find a heap that is still small
+        if number == CLIENTS:
+            before = held(pid)
         bench.loaded(way, SIZE, 16, 1, folder, length)
     client = (held(pid) - before) / CLIENTS
     return {

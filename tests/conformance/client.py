@@ -1,9 +1,8 @@
-"""What the suite starts for a scenario of its client side: earnest, with the scenario's server behind it, made to use it.
-
-    python tests/conformance/client.py URL        with MCP_CONFORMANCE_SCENARIO, _PROTOCOL_VERSION and perhaps _CONTEXT
+"""A scenario of the suite's client side: earnest, with the scenario's server behind it, made to use it.
 
 The official SDK's client in front says what the scenario wants said, over HTTP and in the same era; whatever reaches the
-scenario's server is earnest's.
+scenario's server is earnest's. The suite starts a command for each scenario (`knock.py`); that only says so here, where the
+client is loaded already.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
+import shlex
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import httpx2
 from mcp import Client
@@ -30,7 +28,9 @@ from conformance import legs
 
 LIMIT_S = 45.0
 
-Script = Callable[[Client], Awaitable[None]]
+KNOCK = Path(__file__).with_name("knock.py")
+
+Script = Callable[[Client, Mapping[str, Any]], Awaitable[None]]
 
 
 async def _answer(context: Any, params: Any) -> ElicitResult:
@@ -45,13 +45,12 @@ async def _answer(context: Any, params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content=content)
 
 
-async def _look(client: Client) -> None:
+async def _look(client: Client, context: Mapping[str, Any]) -> None:
     await client.list_tools()
 
 
-async def _call_all(client: Client) -> None:
+async def _call_all(client: Client, context: Mapping[str, Any]) -> None:
     """Every tool that is listed, with the arguments that a scenario gives for it."""
-    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     given = {call["name"]: call["arguments"] for call in context.get("toolCalls", ())}
     for tool in (await client.list_tools()).tools:
         arguments = given.get(tool.name, {"a": 5, "b": 3} if tool.name == "add_numbers" else None)
@@ -62,15 +61,15 @@ async def _call_all(client: Client) -> None:
             await client.call_tool(tool.name, arguments)
 
 
-async def _use_everything(client: Client) -> None:
-    await _call_all(client)
+async def _use_everything(client: Client, context: Mapping[str, Any]) -> None:
+    await _call_all(client, context)
     for resource in (await client.list_resources()).resources:
         await client.read_resource(str(resource.uri))
     for prompt in (await client.list_prompts()).prompts:
         await client.get_prompt(prompt.name, {})
 
 
-async def _echo_schema(client: Client) -> None:
+async def _echo_schema(client: Client, context: Mapping[str, Any]) -> None:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
 
@@ -85,10 +84,30 @@ SCRIPTS: dict[str, Script] = {
 """What is done in a scenario; in all others every tool is called."""
 
 
-async def main() -> None:
-    """Entry point."""
-    url, scenario = sys.argv[1], os.environ["MCP_CONFORMANCE_SCENARIO"]
-    version = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
+@contextlib.asynccontextmanager
+async def waiting() -> AsyncIterator[str]:
+    """The command to give to the suite, while scenarios are played here."""
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told = json.loads(await reader.readline())
+        try:
+            said = {"code": 0, "log": await scenario(told["url"], told["env"])}
+        except Exception:
+            said = {"code": 1, "log": traceback.format_exc()}
+        writer.write(json.dumps(said).encode() + b"\n")
+        await writer.drain()
+        writer.close()
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # paths of sockets are
+        path = str(Path(short) / "s")
+        async with await asyncio.start_unix_server(play, path):
+            yield shlex.join([sys.executable, "-I", "-S", str(KNOCK), path])
+
+
+async def scenario(url: str, env: Mapping[str, str]) -> str:
+    """Play one with the server at `url`. `env`: what the suite says of it. Returns the daemon's log."""
+    version = env.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
+    context = json.loads(env.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     with tempfile.TemporaryDirectory() as folder:
         async with legs.gateway(Path(folder), {"suite": f"url = {json.dumps(url)}"}) as gateway:
             headers = {"Authorization": f"Bearer {gateway.token}"}
@@ -98,11 +117,6 @@ async def main() -> None:
                 async with Client(
                     transport, mode=mode, cache=None, elicitation_callback=_answer, read_timeout_seconds=LIMIT_S
                 ) as client:
-                    await SCRIPTS.get(scenario, _call_all)(client)
+                    await SCRIPTS.get(env["MCP_CONFORMANCE_SCENARIO"], _call_all)(client, context)
         log = next(Path(folder).glob("state/*/daemon.log"), None)
-        if log is not None:
-            print(log.read_text(), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+        return log.read_text() if log is not None else ""

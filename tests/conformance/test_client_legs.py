@@ -1,16 +1,14 @@
 """earnest as the client of the suite's servers: one scenario at a time, in each revision that has it."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from conformance import legs
+from conformance import client, legs
 from conformance.expected import verdict
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-DRIVER = Path(__file__).parent / "client.py"
 SCENARIOS = {
     "2025-11-25": (
         "initialize",
@@ -35,9 +33,9 @@ SCENARIOS = {
 
 async def run(folder: Path, revision: str, scenario: str) -> legs.Checks:
     """One scenario."""
-    command = f"{sys.executable} {DRIVER}"
     wanted = ("--scenario", scenario, "--spec-version", revision, "--timeout", "60000")
-    checks = await legs.run_suite(folder, "client", "--command", command, *wanted)
+    async with client.waiting() as command:
+        checks = await legs.run_suite(folder, "client", "--command", command, *wanted)
     checks.status = {(scenario, *check[1:]): status for check, status in checks.status.items()}
     return checks
 

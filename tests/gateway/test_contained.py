@@ -332,6 +332,31 @@ async def test_a_task_is_asked_for_in_the_lane_that_made_it(gateway: Start) -> N
     assert "unknown task" in (await client.request("tasks/get", {"taskId": twice}))["error"]["message"]
 
 
+async def test_a_tool_that_changes_while_its_lane_opens_gets_no_call_that_was_judged_before(
+    gateway: Start, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = await gateway({"s": server("", write=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await profiles(client)
+    opening, go_on = asyncio.Event(), asyncio.Event()
+    opened = ContainedLink.open
+
+    async def held(link: ContainedLink) -> Any:
+        opening.set()
+        await go_on.wait()
+        return await opened(link)
+
+    monkeypatch.setattr(ContainedLink, "open", held)
+    call = asyncio.create_task(do(client, "act", "write", path=str(data / "new")))
+    await opening.wait()
+    await do(client, "look", "change")
+    (served,) = live.app.world.catalogs.by_name("s")
+    await until(lambda: b"by now" in served.server.tools["act"].offered)
+    go_on.set()
+    done, said = await call
+    assert not done and "changed 'act' while its act lane was opened" in said and os.listdir(data) == ["notes.txt"]
+
+
 async def test_a_server_that_wants_its_secret_to_start_lists_from_the_lane_that_has_it(gateway: Start) -> None:
     told = {"env": {"TOKEN": "t0ken-1f0a9c3e7b"}, "secrets": {"net": ["TOKEN"]}}
     live = await gateway({"s": server("", "needs-token", **told)})

@@ -143,6 +143,7 @@ def test_a_runner_is_left_out_where_what_it_starts_lies_here(machine: Machine) -
         ('{ secrets = { net = ["X Y"] } }', "cannot name a variable"),
         ('{ list_lane = "preview" }', "is not one of"),
         ('{ one_lane = true, list_lane = "observe" }', "means nothing"),
+        ("{ one_lane = true, preview = true }", "means nothing"),
         ('{ tier = "D" }', "is not one of"),
         ('{ reed = ["x"] }', "read"),
         ('"yes"', "true or false"),

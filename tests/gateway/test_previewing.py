@@ -162,6 +162,17 @@ async def test_a_server_of_one_lane_is_not_previewed(start, folder):
     assert (folder / "count").read_text() == "1"
 
 
+@pytest.mark.skipif(not tried()[1].works, reason="there is no tier B here")
+async def test_where_a_copy_cannot_stand_at_its_own_path_the_ask_says_so(start, folder):
+    live = await start(tier="B")
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("write", f"{folder}/x", "x"))
+    row = await ask(live)
+    assert "can show a copy only at another path" in row["text"] and not (folder / "x").exists()
+    await say(live, row)
+    assert not (await call)["result"].get("isError") and (folder / "x").read_text() == "x"
+
+
 async def test_a_server_whose_operator_says_so_is_not_previewed(start, folder):
     live = await start(preview=False)
     client = await live.opened("/s/s/mcp")
@@ -208,10 +219,10 @@ async def test_after_a_restart_the_yes_fits_the_same_change_and_no_other(gateway
     for row in await live.app.ops["approvals"]({}, Person()):
         await say(live, row)
     live.app.gateway.previews._kept.clear()  # as in a new process
-    assert not (await calling(client, same))["result"].get("isError")
-    assert (folder / "same").read_text() == "x"
     assert "waiting for a person" in text_of(await calling(client, other))
     assert not (folder / "other").exists()
+    assert not (await calling(client, same))["result"].get("isError")
+    assert (folder / "same").read_text() == "x"
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -299,6 +310,35 @@ async def test_with_a_way_out_or_without_a_preview_it_is_asked(start, folder, co
     assert "flow/integrity" in [rule for rule, *_ in row["reasons"]]
     await say(live, row, "no")
     await call
+
+
+async def test_what_is_run_later_is_asked_however_the_server_comes_to_write_it(start, folder):
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    live = await start(FLOW)
+    client = await steered(live)
+    call = calling(client, ("chdir", str(folder)), ("chdir", ".git"), ("chdir", "hooks"), ("write", "post-commit", "x"))
+    row = await ask(live)
+    assert f"it writes {folder}/.git/hooks/post-commit, which something runs or obeys later" in row["text"]
+    await say(live, row, "no")
+    await call
+
+
+async def test_without_room_for_the_way_back_it_is_asked(start, folder, monkeypatch):
+    live = await start(FLOW)
+    client = await steered(live)
+    monkeypatch.setattr(live.app.undos, "has_room", lambda changes: False)
+    call = calling(client, ("write", f"{folder}/plan.txt", "x"))
+    row = await ask(live)
+    assert "no room to keep what undoing it would take" in row["text"]
+    await say(live, row, "no")
+    await call
+
+
+async def test_a_policy_that_only_observes_changes_no_calls_way(start, folder):
+    live = await start(FLOW, preset="observe")
+    client = await steered(live)
+    assert not (await calling(client, ("write", f"{folder}/plan.txt", "x")))["result"].get("isError")
+    assert live.app.undos.listed() == [] and (folder / "plan.txt").read_text() == "x"
 
 
 async def test_what_a_preset_asks_is_asked_all_the_same(start, folder):

@@ -100,7 +100,7 @@ async def test_a_task_is_its_makers_alone(tmp_path: Path, monkeypatch: pytest.Mo
         stranger = other_person(await b.client(modern=modern))
         for asking, wanted in ((stranger, id), (client, "t-9")):
             answer = await asking.request(method, {"taskId": wanted}).over()
-            assert (answer["error"]["code"], answer["error"]["message"]) == (-32602, "unknown task")
+            assert (answer["error"]["code"], answer["error"]["message"]) == (-32602, tasks.UNKNOWN)
         assert [call.method for call in w.server.calls] == ["tools/call"]
         again = await b.client(modern=modern, process="2")
         assert "result" in await again.request(method, {"taskId": id}).over(), "another session of the same person"

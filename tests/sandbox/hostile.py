@@ -171,6 +171,10 @@ attempt("datagram to the loopback", lambda: send(socket.AF_INET, ("127.0.0.1", t
 attempt("abstract socket", lambda: connect(socket.AF_UNIX, "\0" + told["abstract"]))
 attempt("UNIX socket outside", lambda: connect(socket.AF_UNIX, told["socket"]))
 attempt("UNIX socket in a grant", lambda: connect(socket.AF_UNIX, f"{granted}/socket"))
+attempt("UNIX datagram in a grant", lambda: send(socket.AF_UNIX, f"{granted}/datagrams"))
+attempt("pipe in a grant", lambda: os.write(os.open(f"{granted}/pipe", os.O_WRONLY | os.O_NONBLOCK), b"let me out"))
+attempt("pipe anew", lambda: os.write(os.open(
+    f"/proc/self/fd/{os.open(f'{granted}/pipe', os.O_RDONLY | os.O_NONBLOCK)}", os.O_WRONLY | os.O_NONBLOCK), b"let me out"))
 attempt("UNIX socket through a link", lambda: (os.symlink(f"{granted}/socket", f"{told['home']}/s"),
                                                connect(socket.AF_UNIX, f"{told['home']}/s")))  # fmt: skip
 attempt("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))

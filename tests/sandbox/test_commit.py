@@ -1,5 +1,6 @@
 """A change made for real is exactly what the box saw; taken back, everything is as it was; and nothing else ever moves."""
 
+import itertools
 import os
 import signal
 import tempfile
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from earnest.core.errors import EarnestError
-from earnest.sandbox import commit
+from earnest.sandbox import commit, undo
 from earnest.sandbox.commit import Work
 from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import STAGING, Conflict
@@ -176,6 +177,13 @@ def test_killed_after_all_stands_it_stands(place):
     assert [done.meta.tool for done in place.undos.listed()] == ["write_file"]
 
 
+def test_what_stands_is_left_alone_at_a_start_wherever_its_folder_went(place):
+    fill(place.base)
+    place.commit(*place.change(rich))
+    place.base.rename(place.aside / "elsewhere")
+    assert place.undos.recover() == [] and len(place.undos.listed()) == 1
+
+
 # what moved meanwhile
 
 
@@ -260,7 +268,8 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(place):
     assert os.listdir(outside) == ["file"] and os.listdir(place.base / "was") == ["file"]
 
 
-def test_a_folder_swapped_for_a_link_in_the_midst_of_it_leads_nowhere(place, monkeypatch):
+@pytest.mark.parametrize("by", ["link", "folder"])
+def test_a_folder_swapped_in_the_midst_of_it_leads_nowhere(place, monkeypatch, by):
     (place.base / "sub").mkdir()
     (place.base / "sub" / "file").write_bytes(b"before")
     outside = place.aside / "outside"
@@ -272,7 +281,10 @@ def test_a_folder_swapped_for_a_link_in_the_midst_of_it_leads_nowhere(place, mon
     def swapped(work):
         real(work)
         (place.base / "sub").rename(outside / "sub")
-        (place.base / "sub").symlink_to(outside)
+        if by == "link":
+            (place.base / "sub").symlink_to(outside)
+        else:
+            (place.base / "sub").mkdir()
 
     monkeypatch.setattr(Work, "stage", swapped)
     with pytest.raises(Conflict):
@@ -449,6 +461,19 @@ def test_what_is_kept_is_nobody_elses_and_goes_in_time(place):
     assert place.undos.listed()
     Undos(str(place.state), lambda: NOW + 8 * 86400).prune()
     assert os.listdir(place.state) == []
+
+
+def test_what_nobody_was_asked_about_is_not_pushed_out(place, monkeypatch):
+    monkeypatch.setattr(undo, "KEEP_BYTES", 7100)
+    clock = itertools.count(NOW)
+    undos = Undos(str(place.state), lambda: next(clock))
+    for number, unasked in enumerate((True, False, True, True)):
+        (place.base / str(number)).write_bytes(bytes(3000))
+        changes, begun = place.change(write(str(number)))
+        assert undos.has_room(changes) == (number == 0)
+        undos.commit(changes, begun, f"w.{number}", "files", "write_file", (), unasked)
+    undos.prune()
+    assert [done.meta.id for done in undos.listed()] == ["w.3", "w.2", "w.0"]
 
 
 def test_the_digest_is_of_what_changes_and_of_no_time(place):

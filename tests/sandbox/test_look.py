@@ -184,6 +184,12 @@ def test_a_command_is_as_nice_as_who_made_its_box(rig):
     assert (done.status, done.out) == (0, f"{os.nice(0) + 3}\n"), done.err
 
 
+def test_making_processes_does_not_fail_because_others_end(rig):
+    turn = "n=$((n+1)); x=`echo a=b | sed -e s/a=//`; [ $x = b ] || bad=$((bad+1))"
+    done = rig.sh(f"n=0; bad=0; while [ $n -lt 60 ]; do {turn}; done; echo $bad")
+    assert (done.out, done.err) == ("0\n", "")
+
+
 def test_a_box_may_be_started_again_after_it_ended(mine):
     box = choose(mine.tier).box(mine.plan("/bin/sh", "-c", "echo $$ > ~/file"))
     for _ in range(2):

@@ -105,12 +105,16 @@ def test_without_namespaces_a_copy_at_its_own_path_is_there_to_be_read(make_rig)
 
 def test_what_runs_in_a_box_imports_the_standard_library_alone():
     own = ("earnest.sandbox.launch", "earnest.sandbox.internet")
-    for path in (*(SOURCE / "launch").glob("*.py"), *(SOURCE / "internet").glob("*.py")):
+    shared = (SOURCE.parent / "net" / "__init__.py", SOURCE.parent / "net" / "netlink.py")
+    for path in (*(SOURCE / "launch").glob("*.py"), *(SOURCE / "internet").glob("*.py"), *shared):
         if path.name == "authority.py":  # runs outside
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom):
+                module = node.module or ""
+                parts = [f"{module}.{alias.name}" for alias in node.names] if module == "earnest.net" else [module]
+                names += [part for part in parts if part != "earnest.net.netlink"]
             for name in names:
                 assert name.split(".")[0] in sys.stdlib_module_names or name.startswith(own), f"{path.name}: {name}"
 

@@ -43,7 +43,8 @@ def connect(host, port):
 
 
 ACTS = {
-    "write": write, "tick": tick, "count": count, "fill": fill, "connect": connect, "mkdir": os.mkdir, "remove": os.unlink,
+    "write": write, "tick": tick, "count": count, "fill": fill, "chdir": os.chdir, "connect": connect,
+    "mkdir": os.mkdir, "remove": os.unlink,
     "rmtree": shutil.rmtree, "move": os.rename, "chmod": os.chmod, "link": lambda path, to: os.symlink(to, path),
     "sleep": time.sleep,
     "fail": lambda text: (_ for _ in ()).throw(ValueError(text)),

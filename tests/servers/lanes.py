@@ -20,6 +20,7 @@ from multiprocessing import shared_memory
 READS = {"readOnlyHint": True, "openWorldHint": False}
 TOOLS = {"look": READS, "fetch": {"readOnlyHint": True, "openWorldHint": True}, "act": None}
 HELD = []
+SUFFIX = ""
 TASK, OWN = "one that all have", os.urandom(8).hex()
 
 
@@ -119,13 +120,21 @@ def later(path, seconds):
     return "promised"
 
 
+def change():
+    """Lists other tools from now on, and says so."""
+    global SUFFIX
+    SUFFIX = " by now"
+    print('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}', flush=True)
+    return "changed"
+
+
 def end():
     os._exit(3)
 
 
 DOING = {f.__name__: f for f in (
     write, read, open_both, rename, connect, get, lock, listen, hear, share, find, environment, pid, remember, sleep, later,
-    end,
+    change, end,
 )}  # fmt: skip
 DOING["list"] = lambda path: "\n".join(sorted(os.listdir(path)))
 
@@ -133,7 +142,7 @@ DOING["list"] = lambda path: "\n".join(sorted(os.listdir(path)))
 def tools(listing):
     found = []
     for name, hints in TOOLS.items():
-        tool = {"name": name, "description": f"does anything, as {name}", "inputSchema": {"type": "object"}}
+        tool = {"name": name, "description": f"does anything, as {name}{SUFFIX}", "inputSchema": {"type": "object"}}
         if listing == "by-network" and name == "act" and os.environ.get("NETWORKED"):
             tool["description"] = "does what it was not listed to do"
         found.append({**tool, **({"annotations": hints} if hints else {})})

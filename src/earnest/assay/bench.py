@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +16,24 @@ import msgspec
 from earnest.assay import fixture as fixtures
 from earnest.assay.arguments.literals import Literals, mined
 from earnest.assay.fixture import Fixture
+from earnest.assay.homes import Home, Homes
 from earnest.assay.observe.places import Lay
 from earnest.assay.programs import Started, prepared, refuse_runner, related
 from earnest.assay.session import Bench
+from earnest.core.errors import EarnestError
 from earnest.sandbox.box import Access, Answer, Folder, Limits, Plan, Tier
 from earnest.sandbox.plans import account_home
 from earnest.sandbox.runtimes import needs
 
+DATABASES = ("postgresql", "mysql", "redis")
+"""Database servers that can be started beside a server under assay, where they are installed."""
+_MOST_HOMES = 9
 INSIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py")
 
 
 class Wish(msgspec.Struct, frozen=True):
     """What is to be assayed. `env`: of who calls. `given`: settings meant for the server. `url`: where it listens inside, for a
-    server over HTTP. `database`: postgresql or redis, to be started beside it."""
+    server over HTTP. `database`: one of `DATABASES`, to be started beside it."""
 
     name: str
     argv: tuple[str, ...]
@@ -53,17 +59,53 @@ class Ground(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def ground(wish: Wish, tier: Tier) -> Iterator[Ground]:
-    """A folder with all that is needed, taken away at the end. Raises E1201, E1953."""
+def ground(wish: Wish, tier: Tier, jobs: int = 1) -> Iterator[Ground]:
+    """A folder with all that is needed, for `jobs` sessions side by side, taken away at the end. Raises E1201, E1953, E1959."""
     refuse_runner(wish.argv)
     # Not called after us: what runs in a box need not know by whom. Short, since socket paths are.
     root = os.path.realpath(tempfile.mkdtemp(prefix="u"))
     os.chmod(root, 0o700)
     try:
         fixture = fixtures.build(os.path.join(root, "template"), os.path.join(root, "ada"))
-        yield _ground(wish, tier, fixture)
+        if wish.database:
+            _with_database(wish.database, tier, fixture)
+        place = _ground(wish, tier, fixture)
+        if tier.name != "namespaces" and jobs > 1:
+            homes = tuple(_home(wish, tier, root, number, fixture) for number in range(1, min(jobs, _MOST_HOMES)))
+            own = Home(fixture.source, fixture.home, fixture.home)
+            place = msgspec.structs.replace(place, bench=msgspec.structs.replace(place.bench, homes=Homes((own, *homes))))
+        yield place
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _home(wish: Wish, tier: Tier, root: str, number: int, fixture: Fixture) -> Home:
+    other = fixtures.build(os.path.join(root, f"template{number}"), os.path.join(root, f"ad{number}"))
+    if wish.database:
+        _with_database(wish.database, tier, other)
+    return Home(other.source, other.home, fixture.home)
+
+
+def _with_database(kind: str, tier: Tier, fixture: Fixture) -> None:
+    """Make the files of a database in the fixture's home, in a box, since databases will not run as root. Raises E1959."""
+    home = fixture.source
+    env = {"PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin", "HOME": home, "TMPDIR": "/tmp"}
+    plan = Plan((sys.executable, "-I", INSIDE, "--prepare", kind), env, home, home, (Folder(home, home, "write"),), user=1000)
+    box = tier.box(plan)
+    try:
+        done = subprocess.run(box.argv, env=dict(box.env), capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        raise EarnestError("E1959", f"{kind} was not ready to be started after two minutes", exit_code=3) from None
+    finally:
+        box.close()
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise EarnestError(
+            "E1959",
+            f"{kind} could not be started beside the server: {said[-1] if said else f'status {done.returncode}'}",
+            "Install its server and client (on Debian: postgresql, mariadb-server, redis-server), or leave --database out.",
+            exit_code=3,
+        )
 
 
 def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
@@ -92,7 +134,7 @@ def _ground(wish: Wish, tier: Tier, fixture: Fixture) -> Ground:
         user=1000 if wish.database else 0,
         watch=True,
     )
-    lay = Lay(fixture.home, started.programs)
+    lay = Lay(fixture.home, started.programs, (f"{fixture.home}/.database",))
     bench = Bench(tier, plan, lay, wish.name, wish.timeout, wish.opening, dumps=bool(wish.database))
     return Ground(bench, fixture, mined(started.sources), started)
 

@@ -1,4 +1,5 @@
-"""Runs inside a box, before the server and between it and the assay: `python inside.py --url URL --database KIND -- COMMAND`.
+"""Runs inside a box, before the server and between it and the assay: `python inside.py --url URL --database KIND -- COMMAND`;
+and once before all sessions, to make the database's files: `python inside.py --prepare KIND`.
 
 With a URL the server is one over Streamable HTTP: it is started, and the lines on standard input become requests to it, its
 answers lines on standard output. With a database, a real one is started first from what is installed, its address is put into
@@ -27,9 +28,14 @@ WAIT_S = 40.0
 
 def main() -> int:
     """Start what is wanted, pass messages, end it all."""
-    url, kind, command = sys.argv[2], sys.argv[4], sys.argv[6]
     env = dict(os.environ)
+    if sys.argv[1] == "--prepare":
+        _DATABASES[sys.argv[2]](env).prepare()
+        return 0
+    url, kind, command = sys.argv[2], sys.argv[4], sys.argv[6]
     database = _DATABASES[kind](env) if kind else None
+    if database is not None:
+        database.start()
     piped = not url
     server = subprocess.Popen(
         ["/bin/sh", "-c", f"exec {command}"],
@@ -182,27 +188,82 @@ def _http(server: subprocess.Popen[bytes], url: str, answer: Any) -> int:
     return 0
 
 
-class _Redis:
+class _Database:
+    """A database server whose files lie in a folder of the home. `prepare` makes them once, `start` begins with a copy."""
+
+    port = 0
+    programs: tuple[str, ...] = ()
+
     def __init__(self, env: dict[str, str]) -> None:
-        program = shutil.which("redis-server") or shutil.which("valkey-server")
-        if program is None:
-            raise SystemExit("no redis-server is installed")
-        folder = os.path.join(env["HOME"], ".redis-data")
-        os.makedirs(folder, exist_ok=True)
-        command = [program, "--port", "6379", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        _await(6379)
-        env.update(REDIS_URL="redis://127.0.0.1:6379/0", REDIS_HOST="127.0.0.1", REDIS_PORT="6379")
-        for words in (
-            ("SET", "alpha", "first"),
-            ("HSET", "user:1", "name", "Ada"),
-            ("RPUSH", "list", "a", "b"),
-            ("SADD", "set", "x"),
-        ):
-            self._ask(*words)
+        self.env = env
+        self.data = os.path.join(env["HOME"], ".database")
+        self.program = self.found(*self.programs)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def found(self, *names: str) -> str:
+        """The first of these programs that is installed. Raises SystemExit where none is."""
+        for name in names:
+            for folder in (
+                None,
+                "/usr/sbin:/usr/local/sbin:/sbin",
+                *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True),
+            ):
+                if path := shutil.which(name, path=folder):
+                    return path
+        raise SystemExit(f"{names[0]} is not installed, which a database beside the server needs")
+
+    def begin(self, *command: str) -> None:
+        """Run the server until `end`."""
+        env = {**self.env, "LC_ALL": "C"}
+        self._process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=sys.stderr
+        )
+        _await(self.port, self._process)
+
+    def run(self, *command: str, asked: str = "") -> str:
+        """What a program says."""
+        done = subprocess.run(command, input=asked, env={**self.env, "LC_ALL": "C"}, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise SystemExit(f"{os.path.basename(command[0])}: {(done.stderr or done.stdout).strip()[-400:]}")
+        return done.stdout
+
+    def end(self) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(2 if isinstance(self, _Postgres) else 15)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def prepare(self) -> None:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def rows(self) -> dict[str, list[str]]:
+        raise NotImplementedError
+
+
+class _Redis(_Database):
+    port = 6379
+    programs = ("redis-server", "valkey-server")
+
+    def prepare(self) -> None:
+        os.makedirs(self.data)
+        self.start()
+        for line in ("SET alpha first", "HSET user:1 name Ada", "RPUSH list a b", "SADD set x", "ZADD scores 1 ada", "SAVE"):
+            self._ask(*line.split())
+        self.end()
+
+    def start(self) -> None:
+        words = ("--port", "6379", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self.data)
+        self.begin(self.program, *words)
+        self.env.update(REDIS_URL="redis://127.0.0.1:6379/0", REDIS_HOST="127.0.0.1", REDIS_PORT="6379")
 
     def _ask(self, *words: str) -> Any:
-        with socket.create_connection(("127.0.0.1", 6379), timeout=5) as end, end.makefile("rb") as file:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as end, end.makefile("rb") as file:
             parts = [f"*{len(words)}\r\n".encode()]
             parts += [f"${len(word.encode())}\r\n{word}\r\n".encode() for word in words]
             end.sendall(b"".join(parts))
@@ -224,9 +285,6 @@ class _Redis:
             found[f"key {key}"] = [str(row) for row in rows]
         return found
 
-    def end(self) -> None:
-        self._process.terminate()
-
 
 def _reply(file: Any) -> Any:
     line = file.readline()[:-2].decode("utf-8", "replace")
@@ -239,92 +297,106 @@ def _reply(file: Any) -> Any:
     return [_reply(file) for _ in range(int(rest))] if int(rest) >= 0 else []
 
 
-class _Postgres:
-    def __init__(self, env: dict[str, str]) -> None:
-        found = [os.path.dirname(path) for path in sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
-        here = shutil.which("initdb")
-        self._bin = os.path.dirname(here) if here else (found[-1] if found else "")
-        if not self._bin:
-            raise SystemExit("no PostgreSQL server is installed")
-        self._psql = shutil.which("psql") or f"{self._bin}/psql"
-        self._data = os.path.join(env["HOME"], ".pg")
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-        plain = {**env, "LC_ALL": "C"}
-        self._run = ["unshare", "--user", "--map-user=1000"] if os.geteuid() == 0 else []
-        subprocess.run(
-            [*self._run, f"{self._bin}/initdb", "-D", self._data, "-U", "ada", "-A", "trust", "--no-sync"],
-            env=plain,
-            check=True,
-            **quiet,  # type: ignore[call-overload]
-        )
-        command = [
-            f"{self._bin}/postgres",
-            "-D",
-            self._data,
-            "-k",
-            "/tmp",
-            "-c",
-            "fsync=off",
-            "-c",
-            "listen_addresses=127.0.0.1",
-        ]
-        self._process = subprocess.Popen([*self._run, *command], env=plain, stdout=subprocess.DEVNULL, stderr=sys.stderr)
-        _await(5432)
+_TABLES = (
+    "CREATE TABLE notes (id {serial} PRIMARY KEY, title text, body text);"
+    "INSERT INTO notes (title, body) VALUES ('alpha', 'the first note'), ('beta', 'the second note');"
+    "CREATE TABLE people (id {serial} PRIMARY KEY, name text, email text);"
+    "INSERT INTO people (name, email) VALUES ('Ada', 'ada@example.com');"
+)
+
+
+class _Postgres(_Database):
+    port = 5432
+    programs = ("postgres",)
+
+    def prepare(self) -> None:
+        small = ("--no-sync", "--no-locale", "-E", "UTF8", "--wal-segsize=1")
+        self.run(self.found("initdb"), "-D", self.data, "-U", "ada", "-A", "trust", *small)
+        self.start()
         self._sql("CREATE DATABASE sample", "postgres")
-        self._sql(
-            "CREATE TABLE notes (id serial PRIMARY KEY, title text, body text);"
-            "INSERT INTO notes (title, body) VALUES ('alpha', 'the first note'), ('beta', 'the second note');"
-            "CREATE TABLE people (id serial PRIMARY KEY, name text, email text);"
-            "INSERT INTO people (name, email) VALUES ('Ada', 'ada@example.com')"
-        )
-        env.update(
-            DATABASE_URL="postgresql://ada@127.0.0.1:5432/sample", DATABASE_URI="postgresql://ada@127.0.0.1:5432/sample",
-            PGHOST="127.0.0.1", PGPORT="5432", PGUSER="ada", PGDATABASE="sample", POSTGRES_URL="postgresql://ada@127.0.0.1:5432/sample",
-        )  # fmt: skip
+        self._sql(_TABLES.format(serial="serial"))
+        self.end()
+
+    def start(self) -> None:
+        with_out = ("fsync=off", "listen_addresses=127.0.0.1", "autovacuum=off", "max_connections=20", "shared_buffers=8MB")
+        self.begin(self.program, "-D", self.data, "-k", "/tmp", *(word for setting in with_out for word in ("-c", setting)))
+        url = "postgresql://ada@127.0.0.1:5432/sample"
+        self.env.update(DATABASE_URL=url, DATABASE_URI=url, POSTGRES_URL=url, POSTGRES_CONNECTION_STRING=url)
+        self.env.update(PGHOST="127.0.0.1", PGPORT="5432", PGUSER="ada", PGDATABASE="sample")
 
     def _sql(self, text: str, database: str = "sample") -> str:
-        command = [
-            self._psql,
-            "-h",
-            "127.0.0.1",
-            "-U",
-            "ada",
-            "-d",
-            database,
-            "-qAtX",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-c",
-            text,
-        ]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+        where = ("-h", "127.0.0.1", "-U", "ada", "-d", database)
+        return self.run(self.found("psql"), *where, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", text)
 
     def rows(self) -> dict[str, list[str]]:
         listed = self._sql(
             "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
             "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
         )
-        return {f"table {name}": self._sql(f"TABLE {name}").splitlines() for name in listed.split()}
-
-    def end(self) -> None:
-        self._process.send_signal(2)
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        return {f"table {name}": self._sql(f"TABLE {name}").splitlines() for name in listed.splitlines()}
 
 
-_DATABASES: dict[str, Any] = {"redis": _Redis, "postgresql": _Postgres}
+class _Mysql(_Database):
+    port = 3306
+    programs = ("mariadbd", "mysqld")
+
+    def _settings(self) -> str:
+        """A file of settings: small files, no waiting for the disk. What the system says of its own server is not read."""
+        path = self.data + ".cnf"
+        with open(path, "w") as file:
+            file.write(
+                f"[mysqld]\ndatadir={self.data}\nport=3306\nbind-address=127.0.0.1\nsocket=/tmp/mysql.sock\n"
+                f"pid-file={self.data}/mysqld.pid\ninnodb_log_file_size=4M\ninnodb_buffer_pool_size=8M\nkey_buffer_size=1M\n"
+                "innodb_flush_log_at_trx_commit=0\nskip-name-resolve\nperformance_schema=OFF\n"
+            )
+            file.write("user=root\n" if os.geteuid() == 0 else "")
+        return f"--defaults-file={path}"
+
+    def prepare(self) -> None:
+        settings = self._settings()
+        if self.program.endswith("mariadbd"):
+            plain = ("--auth-root-authentication-method=normal", "--skip-test-db", f"--datadir={self.data}")
+            self.run(self.found("mariadb-install-db", "mysql_install_db"), settings, *plain)
+        else:
+            self.run(self.program, settings, "--initialize-insecure")
+        self.start()
+        self._sql("CREATE DATABASE sample; CREATE USER 'ada'@'%' IDENTIFIED BY 'sample'; GRANT ALL ON sample.* TO 'ada'@'%'")
+        self._sql("USE sample; " + _TABLES.format(serial="int AUTO_INCREMENT"))
+        self.end()
+
+    def start(self) -> None:
+        self.begin(self.program, self._settings())
+        names = {"HOST": "127.0.0.1", "PORT": "3306", "USER": "ada", "PASSWORD": "sample", "DATABASE": "sample"}
+        self.env.update({f"{kind}_{name}": value for kind in ("MYSQL", "MARIADB", "DB") for name, value in names.items()})
+        self.env.update(MYSQL_URL="mysql://ada:sample@127.0.0.1:3306/sample", MYSQL_PASS="sample", MYSQL_DB="sample")
+        self.env.update(DATABASE_URL="mysql://ada:sample@127.0.0.1:3306/sample")
+
+    def _sql(self, text: str) -> str:
+        where = ("--no-defaults", "--socket=/tmp/mysql.sock", "-u", "root", "--default-character-set=utf8mb4")
+        return self.run(self.found("mariadb", "mysql"), *where, "-N", "-B", asked=text)
+
+    def rows(self) -> dict[str, list[str]]:
+        listed = self._sql(
+            "SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = "
+            "'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY 1"
+        )
+        names = listed.splitlines()
+        return {f"table {name.replace('`', '')}": self._sql(f"SELECT * FROM {name}").splitlines() for name in names}
 
 
-def _await(port: int) -> None:
+_DATABASES: dict[str, type[_Database]] = {"redis": _Redis, "postgresql": _Postgres, "mysql": _Mysql}
+
+
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + WAIT_S
     while time.monotonic() < until:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
-            time.sleep(0.05)
+            if process.poll() is not None:
+                raise SystemExit(f"the database ended with status {process.returncode} before it listened") from None
+            time.sleep(0.02)
     raise SystemExit(f"the database at port {port} did not start")
 
 

@@ -82,7 +82,7 @@ async def assay(
             lambda name: told("soak", name, next(number), len(readers)), options.until(began, _SOAKED),
         )  # fmt: skip
     examiner = Examiner(bench, scouted.noise, scouted, soaked, tools, options.patience)
-    parallel = bench.tier.name == "namespaces"
+    parallel = bench.tier.name == "namespaces" or bench.homes is not None
     tallies = await _examined(examiner, tools, scouted.calls, soaked, options, told, parallel, options.until(began, _EXAMINED))
     reports = tuple(judged(tally, bench.tier.sight, strict=options.strict) for tally in tallies)
     findings = (*seen.findings, *_merged(scouted.findings), *_cut(tallies), *_blind(bench))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from earnest.assay.arguments import answers
 from earnest.assay.arguments.harvest import filled
+from earnest.assay.homes import Home, HomeBox, Homes
 from earnest.assay.model import Answer, Call, Effect, Step
 from earnest.assay.observe import network
 from earnest.assay.observe.effects import QUIET, Files, Noise
@@ -30,8 +31,7 @@ _RESTS: Final = 6
 _WORDS: Final = 20
 _RESOURCES: Final = 3
 
-Reset = Callable[[], None]
-"""Puts back what lies outside a box before each session, where a tier needs that."""
+_AT_HOME: Final = Home("", "", "")
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -45,6 +45,8 @@ class Bench(msgspec.Struct, frozen=True):
     opening: float = 60.0
     dumps: bool = False
     """Whether a database inside answers `dev.earnest/dump`."""
+    homes: Homes | None = None
+    """Homes for sessions side by side, where a tier cannot give each the same."""
 
 
 class Session:
@@ -58,6 +60,7 @@ class Session:
         """Whether its resources, asked twice, say the same, so that they can be probes."""
         self._words: deque[str] = deque(maxlen=_WORDS)
         self._box: Box
+        self._home = _AT_HOME
         self._link: StdioLink
         self._look: Look
         self._start: Look
@@ -66,7 +69,14 @@ class Session:
 
     async def __aenter__(self) -> Session:
         bench = self.bench
-        self._box = await asyncio.to_thread(bench.tier.box, bench.plan)
+        if bench.homes is not None:
+            self._home = await bench.homes.take()
+        try:
+            box = await asyncio.to_thread(bench.tier.box, self._home.planned(bench.plan))
+        except BaseException:
+            self._give_home()
+            raise
+        self._box = box if self._home.is_fixture else HomeBox(box, self._home)
         self._link = StdioLink(
             bench.name,
             self._box.argv,
@@ -98,6 +108,12 @@ class Session:
         if hasattr(self, "_link"):
             await self._link.close()
         await asyncio.to_thread(self._box.close)
+        self._give_home()
+
+    def _give_home(self) -> None:
+        if self.bench.homes is not None and self._home is not _AT_HOME:
+            self.bench.homes.give(self._home)
+            self._home = _AT_HOME
 
     @property
     def alive(self) -> bool:
@@ -107,13 +123,13 @@ class Session:
     @property
     def words(self) -> list[str]:
         """What the server wrote to standard error last."""
-        return [word.removeprefix(f"[{self.bench.name}] ") for word in self._words]
+        return [self._home.told(word).removeprefix(f"[{self.bench.name}] ") for word in self._words]
 
     async def listed(self) -> list[bytes]:
         """The raw definitions of its tools."""
         if b'"tools"' not in self._link.hello.capabilities:
             return []
-        return [raw async for raw in pages(self._link, "tools/list", self.bench.opening)]
+        return [self._home.heard(raw) async for raw in pages(self._link, "tools/list", self.bench.opening)]
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -134,7 +150,7 @@ class Session:
             for raw in found[-_RESOURCES:]:
                 uri = msgspec.json.decode(raw).get("uri")
                 reply = await self._link.ask("resources/read", msgspec.json.encode({"uri": uri}), self.bench.timeout)
-                parts.append((reply.result or reply.error)[:50_000].decode("utf-8", "replace"))
+                parts.append(self._home.heard(reply.result or reply.error)[:50_000].decode("utf-8", "replace"))
         except (EarnestError, msgspec.MsgspecError, AttributeError):
             return ""
         return "\n".join(parts)
@@ -162,7 +178,9 @@ class Session:
         params = msgspec.json.encode({"name": tool, "arguments": dict(arguments)})
         began = time.monotonic()
         try:
-            reply = await self._link.ask("tools/call", params, self.bench.timeout)
+            reply = await self._link.ask("tools/call", self._home.sent(params), self.bench.timeout)
+            heard = self._home.heard
+            reply = msgspec.structs.replace(reply, result=heard(reply.result), error=heard(reply.error))
         except EarnestError as error:
             outcome = "timeout" if error.code == "E1206" else "lost"
             return Answer(outcome, None, error.told, time.monotonic() - began)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from earnest.assay import settings as own
-from earnest.assay.bench import Ground, Wish, ground, shared_paths
+from earnest.assay.bench import DATABASES, Ground, Wish, ground, shared_paths
 from earnest.assay.both import joined
 from earnest.assay.model import Report
 from earnest.assay.programs import wanted_settings
@@ -50,7 +50,9 @@ _Keep = Annotated[bool, typer.Option("--keep-arguments", help="Do not put the fi
 _Settings = Annotated[
     str, typer.Option("--settings", metavar="FILE", help="Own arguments and stubs; ./assay.toml if it is there.")
 ]
-_Database = Annotated[str, typer.Option("--database", metavar="KIND", help="Start one beside the server: postgresql or redis.")]
+_Database = Annotated[
+    str, typer.Option("--database", metavar="KIND", help="Start one beside the server: postgresql, mysql or redis.")
+]
 _Tier = Annotated[
     str, typer.Option("--tier", help="A (namespaces), B (confined), C (seatbelt); the best that works if not given.")
 ]
@@ -157,7 +159,7 @@ def assay(
         found = _run(wish, chosen, options, choices, progress.told, replays)
         if both:
             other = tiers.choose("B" if chosen.name == "namespaces" else "A")
-            found = joined(found, _run(wish, other, msgspec.structs.replace(options, jobs=1), choices, progress.told, replays))
+            found = joined(found, _run(wish, other, options, choices, progress.told, replays))
     finally:
         progress.end()
     found = msgspec.structs.replace(found, seconds=round(time.monotonic() - began, 2))
@@ -213,8 +215,8 @@ def _wish(
             raise EarnestError("E1018", f"--env {key}: there is no such variable", f"Give it a value: --env {key}=VALUE")
         given[key] = value if equals else os.environ[key]
     kind = database or choices.server.database
-    if kind not in ("", "postgresql", "redis"):
-        raise EarnestError("E1018", f"--database is {kind!r}", "It takes postgresql or redis.")
+    if kind and kind not in DATABASES:
+        raise EarnestError("E1018", f"--database is {kind!r}", f"It takes {', '.join(DATABASES)}.")
     stubs = answers(choices.stub, choices.server.cassettes, choices.server.openapi, base)
     shared = shared_paths([*(folder or ()), *choices.server.folders], base)
     return (
@@ -249,7 +251,7 @@ def _harmless(env: Any, secrets: frozenset[str], configured: bool) -> dict[str, 
 def _run(wish: Wish, tier: Any, options: Options, choices: AssaySettings, told: Told, replays: str) -> Report:
     """One assay; a server that names settings it lacks is started again with dummies for them."""
     for attempt in range(3):
-        with ground(wish, tier) as place:
+        with ground(wish, tier, options.jobs) as place:
             every = msgspec.structs.replace(options, arguments=choices.arguments(place.fixture), skipped=choices.skipped)
             try:
                 done = asyncio.run(assayed(place.bench, place.fixture, place.literals, every, told, place.started.argv))

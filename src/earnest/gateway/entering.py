@@ -47,21 +47,22 @@ async def _begin_later(call: Relay, lane: Lane) -> None:
 
 
 def _enter(call: Relay, link: object) -> None:
-    """Have a call go out on the link of its lane, if its tools are the same there."""
+    """Have a call go out on the link of its lane, if its tools are there what they were judged to be."""
     assert isinstance(link, ContainedLink) and call.served is not None and call.judgement is not None
-    tools = call.served.server.tools
-    named = (tools.get(name) for name in (call.subject, call.judgement.judged_as) if name) if call.method.kind == "tool" else ()
-    for tool in named:
-        if tool is not None and not link.offers(tool):
-            call.unavailable(
-                EarnestError(
-                    "E1253",
-                    f"server {call.served.name!r} shows another {tool.name!r} in its {link.lane} lane than in the one that its "
-                    "list is from; the call was not sent",
-                    "Set `list_lane` to the lane whose list is the right one (docs/containment.md).",
-                    exit_code=3,
-                )
-            )
+    name, tools = call.served.name, call.served.server.tools
+    if call.method.kind == "tool":
+        judged, now = call.judgement.question.tool, tools.get(call.subject)
+        if now is None or (now.offered, now.pin, now.state) != (judged.offered, judged.pin, judged.state):
+            text = f"server {name!r} changed {call.subject!r} while its {link.lane} lane was opened; the call was not sent"
+            call.unavailable(EarnestError("E1253", text, "Call again: it is then judged as it is now.", exit_code=3))
             return
+        for tool in (now, tools.get(call.judgement.judged_as)):
+            if tool is not None and not link.offers(tool):
+                text = (
+                    f"server {name!r} shows another {tool.name!r} in its {link.lane} lane than in the one that its list is from"
+                )
+                remedy = "Set `list_lane` to the lane whose list is the right one (docs/containment.md)."
+                call.unavailable(EarnestError("E1253", f"{text}; the call was not sent", remedy, exit_code=3))
+                return
     call._link = link
     call.gateway.queue(call)

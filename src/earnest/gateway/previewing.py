@@ -27,7 +27,7 @@ from earnest.core.verdict import Reason, Verdict
 from earnest.core.visible import visible
 from earnest.gateway import spoken
 from earnest.gateway.contained import ContainedLink
-from earnest.gateway.lanes import previewed
+from earnest.gateway.lanes import previewed, tier_of
 from earnest.pdp.approvals import PENDING_S, lock_of
 from earnest.protocol import asking as forms
 from earnest.protocol import envelope, outcomes
@@ -70,6 +70,8 @@ class Preview(msgspec.Struct, frozen=True):
     link: ContainedLink | None = None
     """Closed by now; it tells in which era the reply is."""
     made: float = 0.0
+    asked: str = ""
+    """Why it is asked about though it can be undone."""
     shown: tuple[str, ...] = ()
     data: dict[str, Any] = {}
     """What changes, for a person and for programs (`sandbox.difference`)."""
@@ -78,6 +80,11 @@ class Preview(msgspec.Struct, frozen=True):
     def real(self) -> bool:
         """Whether a yes makes its changes real."""
         return not self.why
+
+    @property
+    def undoable(self) -> bool:
+        """Whether its changes can be made real without a question, where only the integrity rule asks."""
+        return self.real and not self.asked
 
     @property
     def digest(self) -> str:
@@ -89,7 +96,8 @@ class Preview(msgspec.Struct, frozen=True):
         """As a person reads it before the answer."""
         if self.real:
             head = "Preview: it was run without network over a copy; nothing has happened yet. A yes does this, and no more:"
-            return (head, *(f"  {line}" for line in self.shown or ("nothing is changed",)))
+            more = (f"  It can be undone, and yet is asked about: {visible(self.asked)}.",) if self.asked else ()
+            return (head, *(f"  {line}" for line in self.shown or ("nothing is changed",)), *more)
         head = f"Preview: {visible(self.why)}. A yes lets the call run for real, with all that the server may do."
         return (head, *(["  Over a copy it did this:"] if self.shown else []), *(f"    {line}" for line in self.shown))
 
@@ -192,7 +200,7 @@ class Previews:
             return
         if relay.preview is None:
             relay.preview = Preview("it cannot be run over a copy")
-        if relay.preview.real:
+        if relay.preview.undoable:
             relay.release()
         elif relay.link is not None:
             relay.judge(relay.link)
@@ -209,11 +217,15 @@ class Previews:
     # running it
 
     async def _made(self, relay: Relay) -> Preview:
-        assert relay.served is not None
+        assert relay.served is not None and relay.served.launch.grants is not None
+        grants = relay.served.launch.grants
         link: StdioLink | None = None
         try:
             async with asyncio.timeout(LONGEST_S):
-                begun = await asyncio.to_thread(_start, relay.served.launch.grants.write if relay.served.launch.grants else ())
+                if not (await asyncio.to_thread(tier_of, grants)).sight.copies_in_place:
+                    why = "the sandbox of this machine can show a copy only at another path"
+                    return Preview(why, made=relay.gateway.now())
+                begun = await asyncio.to_thread(_start, grants.write)
                 opened = await relay.gateway.apart(relay.session, relay.served, Lane.PREVIEW)
                 assert isinstance(opened, ContainedLink)
                 link = opened
@@ -230,8 +242,6 @@ class Previews:
     async def _called(self, relay: Relay, link: ContainedLink, begun: Start) -> Preview:
         box, tool = link.box, relay.tool
         assert box is not None and tool is not None
-        if not box.sight.copies_in_place:
-            return Preview("this machine's sandbox can show a copy only at another path", made=relay.gateway.now())
         await link.walk()
         if not link.offers(tool):
             return Preview("over a copy its server shows another tool of that name", made=relay.gateway.now())
@@ -247,9 +257,18 @@ class Previews:
         def looked() -> Preview:
             scratch = (*_SCRATCH, tempfile.gettempdir())
             changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch)
-            return Preview(_why(reply, changes), changes, begun, reply, link, now, tuple(told(changes)), as_json(changes))
+            asked, shown = self._asked(relay, changes), tuple(told(changes))
+            return Preview(_why(reply, changes), changes, begun, reply, link, now, asked, shown, as_json(changes))
 
         return await asyncio.to_thread(looked)
+
+    def _asked(self, relay: Relay, changes: ChangeSet) -> str:
+        """Why a change is asked about though it can be undone."""
+        if not self.undos.has_room(changes):
+            return "there is no room to keep what undoing it would take"
+        loaded = relay.gateway.engine.flows.reader.loaded
+        found = next((item.shown for item in changes.items if item.after is not None and loaded(item.shown)), "")
+        return f"it writes {found}, which something runs or obeys later" if found else ""
 
     # making it real
 
@@ -270,7 +289,7 @@ class Previews:
             if preview.changes.items:
                 meta = await asyncio.to_thread(
                     self.undos.commit, preview.changes, preview.begun, judgement.id, question.server.name, question.subject,
-                    question.key,
+                    question.key, judgement.undoable and not judgement.approval,
                 )  # fmt: skip
                 self._tell(judgement, preview, meta)
         except Conflict as error:

@@ -15,6 +15,7 @@ The states, and what moves between them:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -238,9 +239,9 @@ class Relay:
             cwd=self.served.cwd,
             overlay=client.overlay,
             hidden=self.session.hidden(self.served, self.tool),
-            hides=self._hides,
+            hides=partial(self.session.hidden, self.served),
             own=self.own,
-            for_real=self.preview is not None and not self.preview.real,
+            for_real=self.preview is not None and not self.preview.undoable,
             listed=0 if self.method.kind == "tool" else self.served.server.listed_labels(self.subject),
         )
 
@@ -250,10 +251,6 @@ class Relay:
         if self.method.kind != "tool" or key != self.session.client.key or self.served is None:
             return key
         return self.gateway.engine.handoff.owner(key, self.served.name, self.subject, self.arguments)
-
-    def _hides(self, tool: Tool) -> str:
-        assert self.served is not None
-        return self.session.hidden(self.served, tool)
 
     # queued and sent
 
@@ -476,6 +473,7 @@ class Relay:
     def _end(self, outcome: str, detail: str, result: bytes) -> None:
         self.done = True
         self.state = "done"
+        self._exchange = None  # which holds this call
         if self.gateway.server_requests.answering:
             self.gateway.server_requests.over(self)
         if self.gateway.tasks.followed:

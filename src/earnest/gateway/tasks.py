@@ -35,6 +35,11 @@ MOST: Final = 10_000
 """Tasks that are remembered; the oldest go first."""
 CROSSING: Final = "a task of one era of MCP has no form in the other, so this server's tasks cannot be reached from here"
 
+UNKNOWN: Final = (
+    "unknown task: a task is known to who made it, until earnest is started anew; if that happened since, its call may have "
+    "taken effect, and its result cannot be fetched from here"
+)
+
 
 class _Task(msgspec.Struct):
     taskId: str = ""
@@ -92,7 +97,7 @@ class Tasks:
         if link.hello.modern is not call.session.modern:
             raise WireError(envelope.METHOD_NOT_FOUND, CROSSING, http_status=404)
         if call.method.names == "taskId" and call.served is not None and not self.mine(call.session, call.served, call.subject):
-            raise WireError(envelope.INVALID_PARAMS, "unknown task")
+            raise WireError(envelope.INVALID_PARAMS, UNKNOWN)
 
     def hears(self, session: Session, served: Served, message: Message) -> bool:
         """Whether a session may hear a notification: of tasks only its principal's own."""

@@ -117,6 +117,10 @@ class _Broken(Exception):
     """Leaves the parser; the error is kept on the connection."""
 
 
+_OVER: Final = httptools.HttpResponseParser(object())
+"""The parser of connections that are gone."""
+
+
 class ClientConnection(Carrier, asyncio.Protocol):
     """One connection; `handle` is the request that owns it, or `trip` the call that goes along a track (`tracks.py`); both are
     None while it is idle."""
@@ -280,6 +284,7 @@ class ClientConnection(Carrier, asyncio.Protocol):
         if self.trip is not None:
             self.trip.become()
         self.dead = True
+        self._parser = _OVER  # the one there was held this connection, as this connection held it
         self.pool.left(self)
         handle = self.handle
         if handle is None:

@@ -54,6 +54,10 @@ class _Stop(Exception):
     """Leaves the parser; the refusal is kept on the connection."""
 
 
+_OVER: Final = httptools.HttpRequestParser(object())
+"""The parser of connections that are gone."""
+
+
 class Connection(Port, asyncio.Protocol):
     """One client's connection. `state` is for the handler, `peer` the client's address, `tracks` what the handler laid for
     calls like those that came before (`tracks.py`)."""
@@ -206,6 +210,7 @@ class Connection(Port, asyncio.Protocol):
         # Whoever laid tracks here still knows each by its place; what they stand on must not live for as long as that.
         for tracks in (self.tracks or {}).values():
             tracks.clear()
+        self._parser = _OVER  # the one there was held this connection, as this connection held it
         self._listener.connection_closed()
 
     def _leave(self, request: Request, responder: Responder) -> None:

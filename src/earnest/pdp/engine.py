@@ -27,6 +27,7 @@ from earnest.core.dispatch import DispatchSpec, dispatch
 from earnest.core.errors import EarnestError
 from earnest.core.flow import PRIVATE, UNTRUSTED, Cause, Key
 from earnest.core.integrity import UNDOABLE
+from earnest.core.policy import Mode
 from earnest.core.profile import NOTHING, WORST, Basis, Profile, Trust, Value, refine
 from earnest.core.verdict import Reason, Verdict
 from earnest.core.vocabulary import ENDORSED, Asks, ToolFacts
@@ -149,7 +150,8 @@ class Engine:
         judgement.source_endorsed = vouched.receipt if vouched is not None else ""
         judgement.endorsement = endorsement.receipt if endorsement is not None else ""
         judgement.host_may_ask = question.ask_host and _only_policy_asks(decision)
-        if said is not None and said.exempt == UNDOABLE and decision.verdict is Verdict.ALLOW:
+        enforced = policy.policy.mode is Mode.ENFORCE
+        if enforced and said is not None and said.exempt == UNDOABLE and decision.verdict is Verdict.ALLOW:
             judgement.undoable = True
             judgement.reasons = (*judgement.reasons, Reason("flow/undoable", _UNDOABLE, Verdict.ALLOW))
         if why:

@@ -40,7 +40,7 @@ class Question(msgspec.Struct, frozen=True):
     own: Labels | None = None
     """What the server itself says of this very call (`tools/resolve`), where it was asked."""
     for_real: bool = False
-    """It was run over a copy, and not all that it does could be made real from there, or undone."""
+    """It was run over a copy, and what it does there is nothing to let pass because it can be undone."""
     listed: int = 0
     """Labels that the server's lists put on what is asked for."""
 

@@ -199,7 +199,7 @@ class _Making:
             root = self._begun.roots[index]
             rest = os.path.relpath(path, root.target)
             shown = os.path.join(root.source, rest)
-            why = self._unfit(path, entry.base, entry.now)
+            why = self._unfit(path, entry.base, entry.now) or self._shut(index)
             if why:
                 self._refuse(shown, why)
                 continue
@@ -240,6 +240,11 @@ class _Making:
         if base is not None and base.kind == "file" and base.mode & ~_MASK:
             return "it is a set-id file"
         return ""
+
+    def _shut(self, index: int) -> str:
+        """Why nothing can be staged in a granted folder."""
+        source = self._begun.roots[index].source
+        return "" if os.access(source, os.W_OK | os.X_OK) else f"{source} itself cannot be written to"
 
     def _standing(self, index: int, rest: str, base: File | None) -> tuple[Seen | None, bool, str]:
         """What stands there on this machine, if that is what the box began with; else why not."""

@@ -59,11 +59,12 @@ def recover(journal: str) -> Job | None:
             job = msgspec.json.decode(file.read(), type=Job)
     except FileNotFoundError:
         return None
-    with Work(job, journal, lambda number: b"") as work:
-        if job.state == "applying":
-            work.back()
-        else:
-            work.clear()
+    stands = job.state == "done"
+    with (
+        contextlib.suppress(EarnestError) if stands else contextlib.nullcontext(),
+        Work(job, journal, lambda number: b"") as work,
+    ):
+        (work.clear if stands else work.back)()
     return job
 
 

@@ -41,6 +41,7 @@ class MadeBox:
             told = {
                 **msgspec.to_builtins(plan),
                 "state": self._state,
+                "root": os.geteuid() == 0,
                 "niceness": os.getpriority(os.PRIO_PROCESS, 0),
                 "authority": trust.command(),
                 "certificates": trust.authority().folder if plan.reach == "pretend" else "",

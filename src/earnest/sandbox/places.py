@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
-from typing import Any, Final
+from typing import Final
 
 _PREFIX: Final = "earnest-box-"
 _YOUNG_S: Final = 600.0
@@ -76,17 +76,18 @@ def _made(state: str) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """Take away a folder or file, whatever permissions a command left in it."""
+    """Take away a folder or file, whatever permissions a command left in it; those of what it lies in are not touched."""
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, onerror=_forced)
+        shutil.rmtree(path, onerror=lambda function, failed, _: _forced(failed, path))
     else:
         with contextlib.suppress(OSError):
             os.unlink(path)
 
 
-def _forced(function: Any, path: str, _: Any) -> None:
+def _forced(path: str, top: str) -> None:
     with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
+        if path != top:
+            os.chmod(os.path.dirname(path), 0o700)
         if os.path.islink(path) or not os.path.isdir(path):
             os.unlink(path)
         else:

@@ -29,14 +29,18 @@ from earnest.sandbox.journalled import Above, Conflict, Job, Step, job_of, write
 
 KEEP_DAYS: Final = 7.0
 KEEP_BYTES: Final = 512 << 20
-"""Bytes that stood somewhere before, of all commits together; past it the oldest go."""
+"""Bytes that are kept of all commits together; past it the oldest go that a person said yes to. Half of it is what those may
+take that nobody was asked about, because they can be undone: those stay until their days are over."""
+_A_STEP: Final = 512
+"""Bytes that a step takes beside what stood there."""
 _UNCHANGED: Final = "Nothing was changed."
 _LIST: Final = "`earnest undo --list` shows what can be undone."
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,20}")
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What was made for real: `id` is the receipt of the call's decision, times are seconds since the epoch."""
+    """What was made for real: `id` is the receipt of the call's decision, times are seconds since the epoch. `unasked`: nobody
+    was asked, because it can be undone."""
 
     id: str
     time: float
@@ -45,6 +49,7 @@ class Meta(msgspec.Struct, frozen=True):
     tool: str
     conversation: tuple[str, ...] = ()
     size: int = 0
+    unasked: bool = False
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -66,7 +71,14 @@ class Undos:
     # making
 
     def commit(
-        self, changes: ChangeSet, begun: Start, id: str, server: str, tool: str, conversation: tuple[str, ...] = ()
+        self,
+        changes: ChangeSet,
+        begun: Start,
+        id: str,
+        server: str,
+        tool: str,
+        conversation: tuple[str, ...] = (),
+        unasked: bool = False,
     ) -> Meta:
         """Make a change for real and keep the way back. All or nothing: raises `Conflict` E1840 where what it was made from
         was changed meanwhile, E1843 where this system cannot, E1844 for an id that was made before."""
@@ -81,7 +93,7 @@ class Undos:
         steps = [Step(item.root, item.path, item.before, item.after, item.seen) for item in changes.items]
         moved = {item.shown: item.moved_from for item in changes.items if item.moved_from}
         now = self._clock()
-        meta = Meta(id, now, now + self.days * 86400, server, tool, conversation)
+        meta = Meta(id, now, now + self.days * 86400, server, tool, conversation, 0, unasked)
 
         def keep(work: Work) -> None:
             nonlocal meta
@@ -131,9 +143,18 @@ class Undos:
             own = attributes.get(moved.get(work.shown(step), ""), {})
             if own and step.after is not None:
                 step.after = msgspec.structs.replace(step.after, attributes=own)
-        return size
+        return size + _A_STEP * len(work.job.steps)
 
     # looking
+
+    def has_room(self, changes: ChangeSet) -> bool:
+        """Whether a change that nobody is asked about can be kept until its days are over."""
+        size = sum(_A_STEP + (item.before.size if item.before is not None else 0) for item in changes.items)
+        for id in self._ids():
+            with contextlib.suppress(OSError, msgspec.MsgspecError), open(f"{self._place(id)}/meta.json", "rb") as file:
+                meta = msgspec.json.decode(file.read(), type=Meta)
+                size += meta.size if meta.unasked else 0
+        return size <= KEEP_BYTES // 2
 
     def get(self, id: str) -> Done:
         """Raises E1845 where there is nothing of that id, or no longer."""
@@ -230,12 +251,12 @@ class Undos:
         return told
 
     def prune(self) -> None:
-        """Take away what is past its days, and the oldest past what is kept together."""
+        """Take away what is past its days, and the oldest past what is kept together that somebody was asked about."""
         now, room = self._clock(), KEEP_BYTES
         with self._one:
             for done in self.listed():
                 room -= done.meta.size
-                if done.meta.expires <= now or room < 0:
+                if done.meta.expires <= now or (room < 0 and not done.meta.unasked):
                     shutil.rmtree(self._place(done.meta.id), ignore_errors=True)
 
     def _place(self, id: str) -> str:

@@ -122,8 +122,12 @@ class HttpExchange:
     def end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if not self.done:
+            self._ended()
         if self.done:
-            return
+            self.handle = None  # which holds this exchange
+
+    def _ended(self) -> None:
         if self._mode == _STREAM:
             self._stream_ended()
             return

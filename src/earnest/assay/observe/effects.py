@@ -95,7 +95,7 @@ class Files:
     def effects(self, noise: Noise = QUIET) -> list[Effect]:
         """All effects between the looks, without noise."""
         found = []
-        every = changes(self._before, self._after)
+        every = [change for change in changes(self._before, self._after) if not change.path.startswith(self._lay.apart)]
         self._bare = _bare_folders(every)
         moving = _moving(_without_parents(every))
         for change in moving.changes:

@@ -30,10 +30,12 @@ _DEVICES: Final = ("/dev/", "/proc/", "/sys/")
 
 
 class Lay(msgspec.Struct, frozen=True):
-    """How a box is laid out: the fixture's home, and where the server's own installation lies."""
+    """How a box is laid out: the fixture's home, where the server's own installation lies, and beginnings of paths `apart`: of
+    files of a database that runs beside it, whose rows are looked at instead."""
 
     home: str
     programs: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def place(self, path: str, existed: bool) -> Place:
         """What kind of place a path is. `existed`: it was there before the server was started."""

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from earnest.config.policy import grammar_table
 from earnest.config.policy.findings import Wrong
 
 LONGEST: Final = 8192
@@ -16,32 +17,43 @@ LONGEST: Final = 8192
 
 @cache
 def _parser() -> Any:
-    """The LALR parser. Made once for the process: it is a constant that takes a tenth of a second to work
-    out."""
-    import re
+    """The LALR parser, made once for the process."""
+    return grammar_table.load(grammar_text(), _CALLBACKS) or worked_out()
 
-    from lark import Lark, Token
 
+def grammar_text() -> str:
+    """The grammar of cel-python. Raises `Wrong` E1103 where that is not installed."""
     # `find_spec` of the package finds its folder without running it: importing cel-python takes longer than
     # all else here.
     spec = importlib.util.find_spec("celpy")
     if spec is None or spec.origin is None:
         raise Wrong("E1103", "cel-python is not installed", 0, "install earnest with its dependencies")
-    grammar = (Path(spec.origin).parent / "cel.lark").read_text()
+    return (Path(spec.origin).parent / "cel.lark").read_text()
 
-    def literal(token: Any) -> Any:
-        return Token.new_borrow_pos("BOOL_LIT", token.value, token) if token.value in ("true", "false") else token
+
+def worked_out() -> Any:
+    """The parser from its grammar, which takes a tenth of a second."""
+    import re
+
+    from lark import Lark
 
     return Lark(
-        grammar,
+        grammar_text(),
         parser="lalr",
         start="expr",
-        lexer_callbacks={"IDENT": literal},
+        lexer_callbacks=dict(_CALLBACKS),
         propagate_positions=True,
         maybe_placeholders=False,
         priority="invert",
         g_regex_flags=re.M,
     )
+
+
+def _literal(token: Any) -> Any:
+    return type(token).new_borrow_pos("BOOL_LIT", token.value, token) if token.value in ("true", "false") else token
+
+
+_CALLBACKS: Final = {"IDENT": _literal}
 
 
 def parse(text: str) -> Any:

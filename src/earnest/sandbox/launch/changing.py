@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
+import stat
 from collections.abc import Callable
 from typing import Final
 
 from earnest.sandbox.launch import filter as rules
+from earnest.sandbox.launch.layers import within
 from earnest.sandbox.launch.listener import Answer, Call, Handler, signed
 from earnest.sandbox.launch.report import Report
 
@@ -79,15 +83,63 @@ def held(report: Report, is_writable: Callable[[str], bool]) -> dict[str, Handle
     be another one: what that reaches is held by the mounts, and only not told."""
 
     def change(call: Call) -> Answer:
-        path = path_of(call)
-        if sets_id(call):
+        path = means(call)
+        if sets_id(call) or _makes_pipe(call):
             report.say("refused", path, method="change", detail=f"{call.name} by process {call.thread}")
             return errno.EPERM
-        if is_writable(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))):
-            return None
-        if comes_to_nothing(call, path):
-            return None  # as the kernel will say, with its own reason
+        if not path or is_writable(path) or comes_to_nothing(call, path):
+            return None  # the kernel says why, where it fails
         refused(report, path, call)
         return errno.EROFS
 
     return dict.fromkeys(PATHS, change)
+
+
+def no_pipes(report: Report, readable: list[str]) -> dict[str, Handler]:
+    """Refuses to open pipes with a name for writing in folders that are mounted to be read, which no mount does; and to make
+    files that would run as whom they belong to."""
+
+    def change(call: Call) -> Answer:
+        path = means(call)
+        if sets_id(call):
+            report.say("refused", path, method="change", detail=f"{call.name} by process {call.thread}")
+            return errno.EPERM
+        with contextlib.suppress(OSError):
+            if any(within(path, folder) for folder in readable) and stat.S_ISFIFO(os.stat(path).st_mode):
+                report.say("refused", path, method="change", detail=f"a pipe with a name, by process {call.thread}")
+                return errno.EACCES
+        return None
+
+    return {"open": change, "openat": change}
+
+
+def written(tell: int) -> dict[str, rules.Block]:
+    """Rules that tell of files that are opened to be written to, and no more."""
+    found = told(tell)
+    return {name: found[name] for name in ("open", "openat", "openat2")}
+
+
+def _makes_pipe(call: Call) -> bool:
+    """Whether a pipe with a name is made: who has it in a folder that is mounted to be read could write to it all the same, and
+    so speak to who made it."""
+    return call.name in ("mknod", "mknodat") and stat.S_ISFIFO(call.args[_MADE_WITH[call.name][1]])
+
+
+def means(call: Call) -> str:
+    """The path of what a call changes, links followed as it would; empty for what has none, such as a process's own pipes."""
+    path = re.sub(r"^/proc/(?:thread-)?self/", f"/proc/{call.thread}/", path_of(call))
+    numbered = re.fullmatch(r"/dev/(std(?:in|out|err)|fd/\d+)", path)
+    if numbered is not None:
+        path = f"/proc/{call.thread}/fd/{_STANDARD.get(numbered[1]) or numbered[1].removeprefix('fd/')}"
+    if re.fullmatch(r"/proc/\d+/(?:task/\d+/)?fd/\d+", path):
+        try:
+            path = os.readlink(path)
+        except OSError:
+            return ""
+        return path if path.startswith("/") and not path.endswith(" (deleted)") else ""
+    if call.name in ("open", "openat"):
+        return os.path.realpath(path)
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+_STANDARD: Final = {"stdin": "0", "stdout": "1", "stderr": "2"}

@@ -21,6 +21,7 @@ if __name__ == "__main__":  # started as a file, in isolation: nobody else says 
 from earnest.sandbox.internet.hosts import Hosts
 from earnest.sandbox.launch import above, family, kernel, landlock, limits, sockets, ward
 from earnest.sandbox.launch import filter as rules
+from earnest.sandbox.launch.group import Group
 from earnest.sandbox.launch.keeper import FAILED, Inner, Keeper, begin, look_out
 from earnest.sandbox.launch.layers import DEVICES
 from earnest.sandbox.launch.listener import Handler, forks, locks, starts
@@ -28,6 +29,8 @@ from earnest.sandbox.launch.report import Report
 
 _MEANT_S: Final = 2.0
 _AT_ONCE: Final = 128
+_OWN: Final = _AT_ONCE + 72
+"""Threads of the guard, which is in its box's group."""
 
 
 def main(path: str) -> NoReturn:
@@ -57,8 +60,10 @@ def _guard(plan: dict[str, Any], report: Report, status: int, life: int) -> NoRe
         look_out()
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         # The kernel's count of a user's threads includes those that are not the box's.
+        group = Group(limits.threads(plan["limits"]["processes"]) + _OWN) if plan["root"] else None
+        plan["asked"] = group is not None and not group.path
         command = above.start(plan, lambda: _confined(plan), family.threads(os.getuid()) // 4)
-        _Guard(plan, report, status, command).serve(life)
+        _Guard(plan, report, status, command, group).serve(life)
     except BaseException as error:
         os.write(status, json.dumps({"error": str(error)}).encode())
         family.end_all(os.getpid())
@@ -69,15 +74,16 @@ def _confined(plan: dict[str, Any]) -> int:
     """Put Landlock and the rules on; the number of the listener."""
     devices = [f"/dev/{name}" for name in (*DEVICES, "ptmx", "pts")]
     landlock.restrict(plan["readable"], plan["writable"], devices, tcp=False)
-    held = ward.wanted(plan["watch"], landlock.version()) | (rules.counted() if os.getuid() == 0 else {})
+    held = ward.wanted(plan["watch"], landlock.version()) | (rules.counted() if plan["asked"] else {})
     held |= rules.locks() if above.read_only(plan) else {}
     held["fcntl"] = rules.when_equal(1, (*rules.LOCKS, *rules.OWNERS), rules.TELL)
     return rules.install(held, listened=True)
 
 
 class _Guard(above.Above):
-    def __init__(self, plan: dict[str, Any], report: Report, status: int, command: above.Command) -> None:
+    def __init__(self, plan: dict[str, Any], report: Report, status: int, command: above.Command, group: Group | None) -> None:
         super().__init__(plan, report, status, command)
+        self._group = group
         self._places: dict[int, tuple[str, int]] = {}
         self._placed = threading.Condition()
 
@@ -89,6 +95,8 @@ class _Guard(above.Above):
 
     def end_all(self) -> None:
         family.end_all(os.getpid())
+        if self._group is not None:
+            self._group.leave()
 
     def handlers(self) -> dict[str, Handler]:
         inlet = self._internet()
@@ -99,7 +107,8 @@ class _Guard(above.Above):
         lines = sockets.Sockets(self._report, folders, inlet, self._meant, here)
         found = locks(self._report, above.read_only(self._plan))
         found |= own.handlers(found["fcntl"]) | lines.handlers() | starts(self._report)
-        found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
+        if self._plan["asked"]:
+            found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
         return found
 
     # the internet of the box: a listener of our own, to which its connections lead

@@ -122,6 +122,14 @@ def no_setuid(listened: bool) -> dict[str, Block]:
     return found | {"openat2": always(ABSENT)}  # its mode lies in memory; libraries then use openat
 
 
+def no_datagrams(listened: bool) -> dict[str, Block]:
+    """Rules for a box that shows folders of the machine: a UNIX socket there could be sent to without a connection, which the
+    listener is not asked about."""
+    refused = TELL if listened else REFUSE
+    unix = when_equal(1, (1, 5), ALLOW, refused, mask=0xF)
+    return {"socket": [DOMAIN, Step(_EQUAL, 0, len(unix), 1), *unix, *when_equal(0, FAMILIES, ALLOW, refused)]}
+
+
 SET_ID: Final = 0o6000
 
 

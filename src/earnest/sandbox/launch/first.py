@@ -15,7 +15,7 @@ import struct
 import time
 from typing import Any, Final
 
-from earnest.sandbox.launch import above, changing, kernel, limits
+from earnest.sandbox.launch import above, changing, kernel, landlock, limits
 from earnest.sandbox.launch import filter as rules
 from earnest.sandbox.launch.layers import DEVICES, SECRETS, SYSTEM, Layers, within
 from earnest.sandbox.launch.listener import Handler, connections, forks, locks, starts
@@ -60,6 +60,9 @@ def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, in
         kernel.mount("proc", f"{root}/proc", "proc", calm, "hidepid=2")  # the box sees its own processes, not us
     except OSError:  # for one mount alone since Linux 5.8
         kernel.mount("proc", f"{root}/proc", "proc", calm)
+    plan["asked"] = plan["root"] and not _bounded(
+        f"{root}/proc/sys/kernel/pid_max", limits.threads(plan["limits"]["processes"])
+    )
     for name in _READ_ONLY_PROC:
         # A uid that is root's own may write there without any capability.
         if os.path.lexists(f"{root}/proc/{name}"):
@@ -78,6 +81,19 @@ def _make_root(plan: dict[str, Any], control: socket.socket) -> tuple[Layers, in
     if not on_disk:
         os.close(held)
     return layers, held if on_disk else -1
+
+
+def _bounded(path: str, most: int) -> bool:
+    """Bound the numbers that processes and threads have in this namespace. Before Linux 6.14 they were the machine's."""
+    release = os.uname().release.split("-")[0].split(".")
+    if tuple(int(part) for part in release[:2] if part.isdigit()) < (6, 14):
+        return False
+    try:
+        with open(path, "w") as file:
+            file.write(str(max(most, 1) + 301))  # the first 300 are used once
+    except OSError:
+        return False
+    return True
 
 
 def _has_attributes(folder: str) -> bool:
@@ -129,13 +145,25 @@ def _furnish(layers: Layers, plan: dict[str, Any]) -> None:
 def _ruled(plan: dict[str, Any]) -> int:
     """Put the rules on; the number of the listener, or -1."""
     listened = _listened(plan)
-    held = rules.base(listened) | (rules.counted() if plan["root"] else {})
-    held |= rules.locks() if above.read_only(plan) else {}
+    held = rules.base(listened) | (rules.counted() if plan["asked"] else {})
+    if above.read_only(plan):
+        held |= rules.locks() | changing.written(rules.TELL)
+    if any(folder["access"] in ("read", "write") for folder in plan["folders"]):
+        held |= rules.no_datagrams(listened)
     if any(folder["access"] == "write" for folder in plan["folders"]):
-        held |= rules.no_setuid(listened)
+        held |= {name: block for name, block in rules.no_setuid(listened).items() if name not in held}
     if plan["strict"]:
         held |= changing.told(rules.TELL)
+        if landlock.version():
+            # A pipe with a name can be written to in a folder that is mounted to be read.
+            landlock.restrict(["/"], [path for path, changes in _places(plan).items() if changes], (), tcp=False)
     return rules.install(held, listened)
+
+
+def _places(plan: dict[str, Any]) -> dict[str, bool]:
+    """Where a strict box may change something, and where, within that, it may not."""
+    folders = {folder["target"]: folder["access"] != "read" for folder in plan["folders"]}
+    return dict.fromkeys((plan["home"], *_SCRATCH), True) | folders
 
 
 def _listened(plan: dict[str, Any]) -> bool:
@@ -163,15 +191,16 @@ class _First(above.Above):
         found = starts(self._report) if watched else {name: (lambda call: None) for name in ("execve", "execveat")}
         own = self._is_own if self._granted else None
         found |= connections(self._report, outside=self._plan["reach"] != "none", own=own)
-        found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
+        if self._plan["asked"]:
+            found |= forks(self._report, self._plan["limits"]["processes"], lambda: len(self.members()))
         found |= locks(self._report, above.read_only(self._plan))
+        found |= changing.no_pipes(self._report, above.read_only(self._plan))
         if self._plan["strict"]:
             found |= changing.held(self._report, self._is_writable)
         return found
 
     def _is_writable(self, path: str) -> bool:
-        folders: dict[str, bool] = {folder["target"]: folder["access"] != "read" for folder in self._plan["folders"]}
-        places = dict.fromkeys((self._plan["home"], *_SCRATCH), True) | folders
+        places = _places(self._plan)
         deepest = max((place for place in places if within(path, place)), key=len, default="")
         return places.get(deepest, False)
 

@@ -13,6 +13,11 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
+def threads(processes: int) -> int:
+    """How many processes and threads together a box may have that may have so many processes."""
+    return 4 * processes + 16
+
+
 def hold(memory: int, processes: int, disk: int, cpu_s: int) -> None:
     """Bind this process and what it starts. Memory counts what may be written to (RLIMIT_DATA), not what is only reserved, as
     some runtimes reserve gigabytes. The kernel counts threads as processes, and none of real root's."""
@@ -25,7 +30,7 @@ def hold(memory: int, processes: int, disk: int, cpu_s: int) -> None:
     release = os.uname().release.split("-")[0].split(".")
     counted_apart = tuple(int(part) for part in release[:2] if part.isdigit()) >= (5, 14)
     if sys.platform.startswith("linux") and counted_apart:  # elsewhere all the user's processes count
-        wanted[resource.RLIMIT_NPROC] = 4 * processes + 16
+        wanted[resource.RLIMIT_NPROC] = threads(processes)
     for which, amount in wanted.items():
         _, most = resource.getrlimit(which)
         amount = amount if most == resource.RLIM_INFINITY else min(amount, most)

@@ -111,10 +111,10 @@ class Ward:
         return answer
 
     def _changes(self, call: Call) -> Answer:
-        path = changing.path_of(call)
+        path = changing.means(call)
         if changing.sets_id(call):
             return self._refused(path, call, errno.EPERM)
-        if not self._folders.is_writable(os.path.realpath(os.path.dirname(path))) and not path.startswith(_TERMINALS):
+        if path and not self._folders.is_writable(os.path.dirname(path)) and not path.startswith(_TERMINALS):
             changing.refused(self._report, path, call)
         return None  # Landlock holds it
 
