@@ -575,6 +575,29 @@ def test_a_change_is_shown_by_what_differs_with_nothing_that_hides(place):
     assert {each["change"] for each in shown["changes"]} == {"created", "changed", "deleted", "moved", "touched"}
 
 
+def test_a_mode_is_shown_with_whatever_else_happens(place):
+    for name in ("run", "same", "put"):
+        (place.base / name).write_text(f"#!/bin/sh\n# {name}\n")
+    (place.base / "folder").mkdir()
+    tree.settle(place.base)
+
+    def act(copy):
+        (copy / "run").rename(copy / "moved")
+        (copy / "moved").chmod(0o755)
+        (copy / "same").rename(copy / "there")
+        (copy / "folder").rmdir()
+        (copy / "folder").write_text("#!/bin/sh\n")
+        (copy / "folder").chmod(0o755)
+        (copy / "put").write_text("other")
+        (copy / "put").chmod(0o755)
+
+    changes, _ = place.change(act)
+    lines = "\n".join(told(changes)).replace(f"{place.base}/", "").split("\n")
+    for line in ("move run → moved, mode 644 → 755", "move same → there", "change put, mode 644 → 755 (16 → 5 bytes)",
+                 "replace folder folder by a file (10 bytes), mode 755"):  # fmt: skip
+        assert line in lines, lines
+
+
 def test_a_name_that_is_no_text_is_refused(place):
     changes, _ = place.change(lambda copy: (copy / os.fsdecode(b"\xff")).write_bytes(b""))
     assert [refused.why for refused in changes.refused] == ["its name is no text"] and told(changes)
