@@ -138,15 +138,15 @@ def along(rig: Rig, arguments: bytes, calls: int) -> float:
     assert said is not None
     of_call, of_answer, bits = said
     tracks = compiled.Tracks(
-        chain=rig.log.chain, clock=time.time, digest_of=lambda raw: None, flush_soon=lambda: None,
-        flush_later=lambda: None, keep=None, kept=set(), by_client={}, by_server={},
-        longest_request=1 << 20, longest_answer=1 << 20,
+        chain=rig.log.chain, clock=time.time, digest_of=lambda raw: None, flush_soon=lambda: None, flush_later=lambda: None,
+        keep=None, kept=set(),
+        by_client={}, by_server={}, longest_request=1 << 20, longest_answer=1 << 20,
     )  # fmt: skip
     track = compiled.Track(
         facts=None, tally=compiled.Tally(None), guards=tuple(compiled.Guard(*ground) for ground in of_call),
         of_answer=tuple(compiled.Guard(*ground) for ground in of_answer), lead=b"", said=b"", numbers=itertools.count(),
-        idle=[], line=None,
-        decision=encode(decision_of(judgement, "allow", 0.0, "")), waiting=(), client="c", server="s",
+        idle=[],
+        decision=encode(decision_of(judgement, "allow", 0.0, "")), waiting=(), line=None, client="c", server="s",
         floor=lambda raw: rig.floor.check(raw, cwd=None, changes=False) is None, limits=(1 << 30, 1 << 30),
         labels_after=judgement.labels_before | bits,
     )  # fmt: skip

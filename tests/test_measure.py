@@ -53,3 +53,13 @@ def test_a_fraction_of_a_second_is_refused_in_words(measure, monkeypatch, capsys
     with pytest.raises(SystemExit):
         measure.main()
     assert "not a whole number of seconds" in capsys.readouterr().err
+
+
+def test_a_verdict_is_measured_both_ways(measure, tmp_path):
+    import decide
+
+    rig = decide.Rig(str(tmp_path))
+    arguments = decide.ARGUMENTS["path"].replace(b"FOLDER", str(tmp_path).encode())
+    assert decide.measured(rig, arguments, 32, 16)["judge"] > 0
+    if decide.AVAILABLE:
+        assert decide.along(rig, arguments, 16) > 0

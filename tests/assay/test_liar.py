@@ -65,9 +65,18 @@ def test_a_server_that_counts_every_call_in_a_file_is_told_once_and_no_tool_is_a
 
 
 def test_two_tiers_side_by_side_show_who_behaves_when_watched(assay: Assay) -> None:
-    report = assay("--both", "--patience", "0.3", "--tool", "look_unboxed", "--", *server("liar.py"), code=1)
-    assert verdicts(report)["look_unboxed"]["read_only"] == "CONTRADICTED"
-    assert [finding["kind"] for finding in report["server_findings"]] == ["differs"]
+    few = [word for name in ("look_unboxed", "look_untraced", "look_datagram") for word in ("--tool", name)]
+    report = assay("--both", "--patience", "0.3", *few, "--", *server("liar.py"), code=1)
+    said = verdicts(report)
+    assert said["look_unboxed"]["read_only"] == said["look_untraced"]["read_only"] == "CONTRADICTED"
+    # What one tier does not see is no sign of watching out: datagrams are seen in A alone.
+    assert said["look_datagram"]["open_world"] == "CONTRADICTED"
+    assert [(finding["kind"], finding["where"]) for finding in report["server_findings"]] == [("differs", "look_unboxed")]
+
+
+def test_what_a_tier_does_not_see_is_no_support(assay: Assay) -> None:
+    report = assay("--tier", "B", "--patience", "0", "--tool", "look_datagram", "--", *server("liar.py"))
+    assert verdicts(report)["look_datagram"]["open_world"] == "INCONCLUSIVE"
 
 
 def test_strict_takes_caches_and_scratch_for_contradictions(assay: Assay) -> None:

@@ -226,6 +226,8 @@ def test_events_become_effects() -> None:
     assert seen(Event(0, "connect", "127.0.0.1", 80), Event(0, "name", "localhost")) == []
     assert seen(Event(0, "request", "example.com", 80, "POST", "/x", b"data")) == [("sent", False, True)]
     assert seen(Event(0, "request", "example.com", 80, "GET", "/x")) == [("contacted", False, True)]
+    assert seen(Event(0, "datagram", "192.0.2.7", 9)) == [("contacted", False, True)]
+    assert seen(Event(0, "datagram", "", detail="a socket")) == [("refused", False, False)]
     assert seen(Event(0, "socket", "/run/x.sock")) == [("contacted", False, False)]
     assert seen(Event(0, "socket", "/dev/log")) == []
     assert seen(Event(0, "refused", "/etc/x")) == [("refused", True, False)]

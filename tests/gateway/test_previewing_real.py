@@ -3,18 +3,14 @@ makes it, and an undo takes it back byte for byte, with modes and times."""
 
 import asyncio
 import os
-import sys
 
 import pytest
 
-from earnest.sandbox.tiers import tried
 from gateway.harness import Person, until
+from gateway.test_previewing import wants
 from sandbox import tree
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not (sys.platform == "linux" and tried()[0].works), reason="a copy at its own path needs namespaces"),
-]
+pytestmark = pytest.mark.real
 
 MUTATORS = {
     "write_file, a new one": ("write_file", {"path": "{}/fresh.txt", "content": "new\n"}, [("created", "fresh.txt")]),
@@ -65,6 +61,7 @@ def server(real_server):
 
 @pytest.fixture
 async def live(gateway, server):
+    wants("A")
     words = {"command": server.command, "contain": {"write": [str(server.folder)]}}
     labels = "\n".join(f'[labels."files/{name}"]\nread_only = false' for name in READERS)
     return await gateway({"files": words}, "cautious", labels)

@@ -4,10 +4,12 @@ import itertools
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from earnest.core.errors import EarnestError
 from earnest.sandbox import commit, undo
@@ -128,12 +130,17 @@ def rich(copy):
     (copy / "moved").rename(copy / "elsewhere")
     (copy / "swapped").unlink()
     (copy / "swapped").mkdir()
+    (copy / "swapped" / "in").write_bytes(b"in")
+    (copy / "flat" / "one").unlink()
+    (copy / "flat").rmdir()
+    (copy / "flat").write_bytes(b"flat")
     (copy / "moded").chmod(0o600)
 
 
 def fill(base):
     (base / "gone").mkdir()
-    for name in ("changed", "gone/one", "moved", "swapped", "moded"):
+    (base / "flat").mkdir()
+    for name in ("changed", "gone/one", "flat/one", "moved", "swapped", "moded"):
         (base / name).write_bytes(name.encode())
         (base / name).chmod(0o644)
     tree.settle(base)
@@ -161,6 +168,30 @@ def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, coun
     assert place.now() == made
     place.undos.undo("w.1")
     assert place.now() == before
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
+@given(tree.histories, tree.histories, st.integers(0, 25))
+def test_whatever_it_was_at_a_kill_rolls_back(first, then, count):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        place = Place(Path(folder))
+        for doing in first:
+            tree.do(place.base, *doing)
+        tree.settle(place.base)
+        before = place.now()
+        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        assert not changes.refused
+        wanted = tree.picture(place.aside / "1" / "copy", folder_times=False)
+        if killed(count, lambda: place.commit(changes, begun)):
+            place.undos.recover()
+            assert place.now() == before and place.undos.listed() == []
+        else:
+            assert tree.picture(place.base, folder_times=False) == wanted
+            if killed(count, lambda: place.undos.undo("w.1")):
+                place.undos.recover()
+                assert tree.picture(place.base, folder_times=False) == wanted
+                place.undos.undo("w.1")
+            assert place.now() == before
 
 
 def test_killed_after_all_stands_it_stands(place):
@@ -291,6 +322,38 @@ def test_a_folder_swapped_in_the_midst_of_it_leads_nowhere(place, monkeypatch, b
         place.commit(changes, begun)
     assert (outside / "file").read_bytes() == b"victim"
     assert (outside / "sub" / "file").read_bytes() == b"before"
+
+
+def test_whoever_swaps_a_folder_for_a_link_all_the_while_leads_nowhere(place):
+    sub, was, outside = place.base / "sub", place.base / "was", place.aside / "outside"
+    sub.mkdir()
+    outside.mkdir()
+    (outside / "file").write_bytes(b"victim")
+    over = threading.Event()
+
+    def swap():
+        while not over.is_set():
+            sub.rename(was)
+            sub.symlink_to(outside)
+            sub.unlink()
+            was.rename(sub)
+
+    for number in range(40):
+        (sub / "file").write_bytes(b"before")
+        changes, begun = place.change(write("sub/file", b"%d" % number))
+        over.clear()
+        swapping = threading.Thread(target=swap)
+        swapping.start()
+        try:
+            place.commit(changes, begun, f"w.{number}")
+        except EarnestError as error:
+            assert error.code in ("E1840", "E1843"), error
+        finally:
+            over.set()
+            swapping.join()
+        assert (outside / "file").read_bytes() == b"victim" and os.listdir(outside) == ["file"]
+        assert (sub / "file").read_bytes() in (b"before", b"%d" % number)
+        assert sorted(os.listdir(place.base)) == ["sub"]
 
 
 @pytest.mark.parametrize("meddle", [replaced_by_fifo, replaced_by_link, lambda place: (place.base / "file").write_bytes(b"!")])
@@ -510,6 +573,29 @@ def test_a_change_is_shown_by_what_differs_with_nothing_that_hides(place):
         assert line in text.split("\n"), line
     shown = as_json(changes)
     assert {each["change"] for each in shown["changes"]} == {"created", "changed", "deleted", "moved", "touched"}
+
+
+def test_a_mode_is_shown_with_whatever_else_happens(place):
+    for name in ("run", "same", "put"):
+        (place.base / name).write_text(f"#!/bin/sh\n# {name}\n")
+    (place.base / "folder").mkdir()
+    tree.settle(place.base)
+
+    def act(copy):
+        (copy / "run").rename(copy / "moved")
+        (copy / "moved").chmod(0o755)
+        (copy / "same").rename(copy / "there")
+        (copy / "folder").rmdir()
+        (copy / "folder").write_text("#!/bin/sh\n")
+        (copy / "folder").chmod(0o755)
+        (copy / "put").write_text("other")
+        (copy / "put").chmod(0o755)
+
+    changes, _ = place.change(act)
+    lines = "\n".join(told(changes)).replace(f"{place.base}/", "").split("\n")
+    for line in ("move run → moved, mode 644 → 755", "move same → there", "change put, mode 644 → 755 (16 → 5 bytes)",
+                 "replace folder folder by a file (10 bytes), mode 755"):  # fmt: skip
+        assert line in lines, lines
 
 
 def test_a_name_that_is_no_text_is_refused(place):

@@ -104,6 +104,20 @@ def test_a_folder_may_lie_in_another_and_hides_what_was_there(mine):
     }  # fmt: skip
 
 
+def test_what_is_deleted_in_a_folder_that_lies_in_another_is_told(mine):
+    for name in ("outer/seen", "outer/inner/gone", "outer/inner/old", "outer/inner/sub/gone"):
+        (mine.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine.folder / name).write_text(name)
+    outer, inner = f"{mine.home}/outer", f"{mine.home}/outer/inner"
+    folders = (Folder(outer, f"{mine.folder}/outer"), Folder(inner, f"{mine.folder}/outer/inner"))
+    done = mine.sh(f"cd {inner}; rm -r gone sub; mv old new", folders=folders)
+    assert (done.status, done.err) == (0, "")
+    assert done.changed() == {
+        f"{inner}/gone": "deleted", f"{inner}/sub": "deleted", f"{inner}/sub/gone": "deleted", f"{inner}/old": "deleted",
+        f"{inner}/new": "created",
+    }  # fmt: skip
+
+
 def test_a_program_that_only_reads_leaves_nothing(rig, fixture):
     work = f"{rig.home}/work"
     done = rig.sh(f"cd {work}; cat kept tree/sub/two; ls -lR . > /dev/null", folders=(Folder(work, str(fixture)),))

@@ -15,11 +15,11 @@ import msgspec
 from earnest.assay.arguments.literals import Literals
 from earnest.assay.arguments.plan import Planner
 from earnest.assay.fixture import Fixture
-from earnest.assay.model import Effect, Report, ServerFinding, ToolReport, ToolUnder
+from earnest.assay.model import Call, Effect, Report, ServerFinding, ToolReport, ToolUnder
 from earnest.assay.oracle.control import control
 from earnest.assay.oracle.examine import Examiner, Tally, unsettled
 from earnest.assay.oracle.scout import Scout
-from earnest.assay.oracle.soak import Nomination, Soaked, by_tool, soak
+from earnest.assay.oracle.soak import Soaked, by_tool, nominated, soak
 from earnest.assay.session import Bench
 from earnest.assay.verdicts.judge import judged
 from earnest.core.errors import EarnestError
@@ -102,7 +102,7 @@ def _chosen(tools: Sequence[ToolUnder], options: Options) -> list[ToolUnder]:
     return [tool for tool in tools if (not options.only or tool.name in options.only) and tool.name not in options.skipped]
 
 
-def _reads(tool: ToolUnder, calls: Sequence[Any]) -> bool:
+def _reads(tool: ToolUnder, calls: Sequence[Call]) -> bool:
     """Whether a tool is soaked: it claims to read only, or nothing it did in the scout had effect."""
     return tool.claims.read_only is True or not any(call.hard for call in calls)
 
@@ -110,15 +110,14 @@ def _reads(tool: ToolUnder, calls: Sequence[Any]) -> bool:
 async def _examined(
     examiner: Examiner,
     tools: Sequence[ToolUnder],
-    calls: Sequence[Any],
+    calls: Sequence[Call],
     soaked: Soaked,
     options: Options,
     told: Told,
     parallel: bool,
     until: float,
 ) -> list[Tally]:
-    nominated = [Nomination(c.step.tool, effect, _path(calls, n)) for n, c in enumerate(calls) for effect in c.effects]
-    every = by_tool([*nominated, *soaked.nominations])
+    every = by_tool([*nominated(calls), *soaked.nominations])
     tallies = [examiner.begin(tool) for tool in tools]
     if soaked.cut:
         for tally in tallies:
@@ -166,10 +165,6 @@ def _may_be(tool: ToolUnder, late: Sequence[Effect]) -> bool:
     """Whether something that came late would contradict this tool."""
     reads, home = tool.claims.read_only is True, tool.claims.open_world is False
     return any((reads and effect.hard) or (home and effect.external) for effect in late)
-
-
-def _path(calls: Sequence[Any], number: int) -> tuple[Any, ...]:
-    return tuple(call.step for call in calls[: number + 1] if call.answer.outcome != "lost")
 
 
 def _cut(tallies: Sequence[Tally]) -> list[ServerFinding]:

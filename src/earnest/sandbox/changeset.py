@@ -250,7 +250,7 @@ class _Making:
         """What stands there on this machine, if that is what the box began with; else why not."""
         try:
             parent = beneath.open_below(self._folder(index), os.path.dirname(rest), beneath.FOLDER)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # it is to be made, perhaps in place of a file
             return (None, False, "") if base is None else (None, True, "its folder is gone")
         except OSError as error:
             return None, False, f"its folder cannot be used: {os.strerror(error.errno or 0)}"

@@ -24,11 +24,12 @@ _JSON_ITEMS: Final = 200
 def told(changes: ChangeSet) -> list[str]:
     """What changes, a path a line, with the lines that differ indented below it."""
     found: list[str] = []
+    stood = {item.shown: item.before for item in changes.items}
     for number, item in enumerate(changes.items):
         if len(found) >= LINES:
             found.append(f"… [folded: {len(changes.items) - number} more paths]")
             break
-        found.append(_headline(item))
+        found.append(_headline(item, stood.get(item.moved_from)))
         found += [f"    {line}" for line in _bounded(difference(item, changes), FILE_LINES)]
     found += [f"cannot be done: {visible(one.path)}: {visible(one.why)}" for one in changes.refused[:20]]
     if changes.attempted:
@@ -40,31 +41,33 @@ def told(changes: ChangeSet) -> list[str]:
     return found
 
 
-def _headline(item: Item) -> str:
-    path = visible(item.shown)
-    folder = "folder " if "folder" in (getattr(item.after, "kind", ""), getattr(item.before, "kind", "")) else ""
-    if item.word == "moved":
-        return f"move {visible(item.moved_from)} → {path}"
-    if item.after is None:
-        return f"delete {folder}{path}{_size(item.before)}"
-    if item.before is None:
-        return f"create {folder}{path}{_size(item.after)}{_odd_mode(item.after)}"
-    what = f"change {folder}{path}"
-    if item.before.kind != item.after.kind:
-        return f"replace {item.before.kind} {path} by a {item.after.kind}"
-    if item.before.mode != item.after.mode:
-        what += f", mode {item.before.mode:o} → {item.after.mode:o}"
+def _headline(item: Item, source: State | None) -> str:
+    """What happens to one path. `source`: what stood where it was moved from."""
+    path, before, after = visible(item.shown), item.before, item.after
+    folder = "folder " if "folder" in (getattr(after, "kind", ""), getattr(before, "kind", "")) else ""
+    if after is None:
+        return f"delete {folder}{path}{_size(before)}"
+    if before is None:
+        if item.word == "moved":
+            return f"move {visible(item.moved_from)} → {path}{_mode(source, after)}"
+        return f"create {folder}{path}{_size(after)}{_mode(None, after)}"
+    if before.kind != after.kind:
+        return f"replace {before.kind} {path} by a {after.kind}{_size(after)}{_mode(None, after)}"
+    what = f"change {folder}{path}{_mode(before, after)}"
     if item.word == "touched":
-        return what if item.before.mode != item.after.mode else f"{what}, its time alone"
-    return f"{what} ({item.before.size} → {item.after.size} bytes)"
+        return what if before.mode != after.mode else f"{what}, its time alone"
+    return f"{what} ({before.size} → {after.size} bytes)"
 
 
 def _size(state: State | None) -> str:
     return f" ({state.size} bytes)" if state is not None and state.kind == "file" else ""
 
 
-def _odd_mode(state: State) -> str:
-    return f", mode {state.mode:o}" if state.kind == "file" and state.mode & 0o111 else ""
+def _mode(before: State | None, after: State) -> str:
+    """The mode, where it becomes another one, or where what is new can be run as a program."""
+    if before is not None:
+        return f", mode {before.mode:o} → {after.mode:o}" if before.mode != after.mode else ""
+    return f", mode {after.mode:o}" if after.kind == "file" and after.mode & 0o111 else ""
 
 
 def difference(item: Item, changes: ChangeSet) -> Iterator[str]:

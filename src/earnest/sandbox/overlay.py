@@ -15,6 +15,7 @@ from io import FileIO
 from typing import Final, NamedTuple
 
 from earnest.sandbox.box import Entry, File, Look
+from earnest.sandbox.plans import within
 
 KEPT: Final = 8 << 20
 """Bytes of a file whose content is kept; of larger ones there is the digest alone."""
@@ -145,9 +146,10 @@ class Looker:
                 base, now = self.base(path) if rest in times else None, self._file(item.path, status, ours=True)
                 if not is_folder or base != now:
                     entries[path] = Entry(base, now)
+        inner = [target for target in self._targets if target != layer.target and within(target, layer.target)]
         for rest in times.keys() - seen:
             path = os.path.join(layer.target, rest)
-            if not any(path.startswith(target + "/") for target in self._targets if target != layer.target and len(target) > 1):
+            if not any(within(path, target) for target in inner):
                 entries[path] = Entry(self.base(path), None)
 
     def base(self, path: str) -> File | None:

@@ -59,6 +59,8 @@ def _effect(event: Event, lay: Lay) -> Effect | None:
             if here(event.subject):
                 return None
             return Effect("contacted", "network", event.subject, "", f"looked up {event.subject}", False, external=True)
+        case "datagram" if not event.subject:
+            return Effect("refused", "network", "datagram", "", f"asked for {event.detail}", False)
         case "connect" | "datagram":
             if here(event.subject) or not event.subject:
                 return None

@@ -323,6 +323,6 @@ def soft_effects(tally: Tally) -> list[Effect]:
     found: dict[tuple[str, str, str], Effect] = {}
     shared = () if tally.cleaned else (effect for call in tally.calls for effect in call.effects)
     for effect in (*(sight.effect for sight in tally.sights), *shared):
-        if not effect.hard and not effect.external:
+        if not effect.hard and not effect.external and effect.place != "network":
             found.setdefault(effect.key, effect)
     return list(found.values())

@@ -115,6 +115,18 @@ async def _call(session: Session, step: Step, path: list[Step], found: Soaked, *
     found.nominations += [Nomination(step.tool, effect, tuple(path), pair) for effect in call.effects]
 
 
+def nominated(calls: Sequence[Call]) -> list[Nomination]:
+    """What the calls of the scout nominate. A path has what went before and the server outlived, and then the call itself,
+    whatever became of it: a server that ends in the midst of what it was asked to do has done it all the same."""
+    found: list[Nomination] = []
+    path: list[Step] = []
+    for call in calls:
+        found += [Nomination(call.step.tool, effect, (*path, call.step)) for effect in call.effects]
+        if call.answer.outcome != "lost":
+            path.append(call.step)
+    return found
+
+
 def by_tool(nominations: Sequence[Nomination]) -> Mapping[str, list[Nomination]]:
     """Nominations of each tool, the first of each kind."""
     found: dict[str, dict[tuple[str, str, str], Nomination]] = {}

@@ -64,6 +64,8 @@ def _of_safe(hint: str, tally: Tally, sight: TierSight, strict: bool, claimed: b
     blind = _blind(hint, sight)
     if blind:
         return HintVerdict(claimed, "INCONCLUSIVE", blind)
+    if hint == "open_world" and (unseen := _unseen(tally)):
+        return HintVerdict(claimed, "INCONCLUSIVE", f"it {unseen}: where that was to go is not seen")
     soft = _soft(hint, tally)
     if soft:
         return HintVerdict(claimed, "CONTRADICTED" if strict else "SOFT", soft[0].what, tuple(soft))
@@ -133,6 +135,14 @@ def _soft(hint: str, tally: Tally) -> list[Evidence]:
     distinct = {(e.nature, e.place if e.place in ("cache", "temp") else e.subject): e for e in reversed(told)}
     told = [effect for effect in told if effect in distinct.values()][:_MOST_SOFT]
     return [Evidence(e.what, e.subject, e.nature, e.place, "call", (), 1, 1) for e in told]
+
+
+def _unseen(tally: Tally) -> str:
+    """What of the network a tool reached for that this tier does not show, if it did."""
+    for effect in (*(e for call in tally.calls for e in call.effects), *(sight.effect for sight in tally.sights)):
+        if effect.nature == "refused" and effect.place == "network":
+            return effect.what
+    return ""
 
 
 def _unreadable(call: Call) -> bool:

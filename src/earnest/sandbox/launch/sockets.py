@@ -63,7 +63,9 @@ class Sockets:
     def _socket(self, call: Call) -> Answer:
         domain, kind = call.args[0] & 0xFFFFFFFF, call.args[1] & 0xF
         if domain in (socket.AF_INET, socket.AF_INET6) and kind == socket.SOCK_DGRAM:
-            return errno.EAFNOSUPPORT  # not reported: every look-up of a name tries one
+            # Where it was to go is not known, and every look-up of a name tries one: no refusal of anything, but told.
+            self._report.say("datagram", "", detail="a socket for datagrams, which this tier does not give")
+            return errno.EAFNOSUPPORT
         self._report.say("refused", call.name, detail=f"family {domain}, type {kind}")
         return errno.EPERM
 
