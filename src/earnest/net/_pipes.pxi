@@ -182,6 +182,13 @@ cdef class PipePort:
 
     cpdef begin_lines(self):
         """Begin the calls that stand next in the input, as long as they go along tracks."""
+        try:
+            self.begin_batch()
+        finally:
+            if self.along is not None:
+                self.along.sure = None
+
+    cdef begin_batch(self):
         cdef MappedJournal journal = self._journal
         cdef Tracks along = self.along
         cdef Py_ssize_t size
@@ -209,6 +216,7 @@ cdef class PipePort:
             if not along.judge(trip):
                 journal.strike(trip.id)
                 return
+            along.sure = trip.track
             journal.advance(journal._read + size + 1)
             self.trips[trip.id] = trip
             along.start(trip, self)
@@ -274,6 +282,7 @@ cdef class PipeCarrier:
     cdef public object _buffer
     cdef public int _input  # the pipe behind `_stdin`
     cdef list payload, ports
+    cdef Track sure  # whose guards of the answer hold, in the midst of what came at once
 
     def __init__(self):
         self.trips = {}
@@ -323,17 +332,24 @@ cdef class PipeCarrier:
         if not self.trips or self._buffer or start[size - 1] != 0x0A:
             self._received(data)
         else:
+            self.sure = None
             while at < size:
                 end = memchr(start + at, 0x0A, size - at)
                 stop = <const char*> end - start
                 if stop > at and not self.answered(data, at, stop):
+                    self.sure = None
                     self._line(data[at:stop])
                 at = stop + 1
+            self.sure = None
         self.leave_ports()
 
     cpdef whole_line(self, bytes line):
         """The same of one line, without its end."""
-        if not self.trips or not self.answered(line, 0, len(line)):
+        cdef bint done
+        self.sure = None
+        done = bool(self.trips) and self.answered(line, 0, len(line))
+        self.sure = None
+        if not done:
             self._line(line)
 
     cdef leave_ports(self):
@@ -357,8 +373,9 @@ cdef class PipeCarrier:
         for n in range(found.id.size):
             number = number * 10 + found.id.at[n] - 0x30
         trip = self.trips.get(number)
-        if trip is None or trip.over or not holds(trip.track.of_answer):
+        if trip is None or trip.over or (trip.track is not self.sure and not holds(trip.track.of_answer)):
             return False
+        self.sure = trip.track
         if trip.connection not in self.ports:
             self.ports.append(trip.connection)
         trip.tracks.finish(trip, found.failed, data, found.result.at - start, found.result.size)
