@@ -82,7 +82,7 @@ def commands(rounds: int, seconds: int) -> dict[str, list[str]]:
         "decide": ["decide.py"],
         "memory": ["memory.py"],
         "start": ["start.py"],
-        "peers": ["peers.py", "--rounds", str(min(rounds, 2)), "--seconds", str(seconds)],
+        "peers": ["peers.py", "--rounds", str(min(rounds, 2)), "--seconds", str(max(seconds, 3))],
     }
 
 
@@ -217,6 +217,7 @@ def _others(found: dict[str, Any]) -> list[str]:
             for way, one in peers[name].items():
                 each = " | ".join(f"{one[count]['cpu_us']['median']:,.0f}" for count in ("1", "8"))
                 lines.append(f"| {name} | {way} | {one['era']} | {each} |")
+        lines += [f"\nNot measured: {why}" for why in peers.get("failed", ())]
         lines.append("\n| pipes to pipes | µs a call, one at a time | µs a call, 16 at a time |\n|---|---|---|")
         for way, one in peers["pipes to pipes"].items():
             lines.append(f"| {way} | {one['depth 1']['median']:,.0f} | {one['depth 16']['median']:,.0f} |")
