@@ -11,6 +11,8 @@ from earnest.core import canonical
 from earnest.core.errors import EarnestError
 from earnest.net.tracks import AVAILABLE, compiled
 from earnest.pdp.floor import _worth_a_look
+from earnest.protocol import calls, envelope
+from earnest.protocol.envelope import WireError
 from earnest.protocol.outcomes import outcome
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="earnest was installed without its compiled piece")
@@ -105,6 +107,97 @@ def test_a_plain_result_is_one_that_sets_no_label(raw: bytes, damage: list[tuple
     assert not (read.task_id or read.input_requests or read.request_state)
 
 
+CALLS = [
+    b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":1}}}',
+    b' { "id" : "a" , "params" : { "_meta" : { "progressToken" : "p" , "traceparent" : "00-1" } , "arguments" : { } ,'
+    b' "name" : "x" } , "method" : "tools/call" , "jsonrpc" : "2.0" } \r',
+    b'{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"x","arguments":{},'
+    b'"_meta":{"baggage":"b","k":[{}],"progressToken":3}}}',
+]
+ANSWERS = [b'{"jsonrpc":"2.0","id":7,"result":%b}' % raw for raw in RESULTS]
+
+
+@given(st.sampled_from(CALLS), DAMAGE)
+@settings(max_examples=400, deadline=None)
+@example(CALLS[0][:-1] + b',"id":8}', [])
+@example(CALLS[0][:-1] + b',"ID":8}', [])
+@example(CALLS[0][:-1] + b',"result":{}}', [])
+@example(CALLS[0].replace(b"{}", b'{},"name":"y"'), [])
+@example(CALLS[1].replace(b"00-1", b"\\ud800"), [])
+def test_a_plain_call_is_read_as_the_long_way_reads_it(raw: bytes, damage: list[tuple[int, bytes]]) -> None:
+    raw = damaged(raw, damage)
+    found = compiled.call(raw)
+    if found is None:
+        return
+    message = envelope.parse(raw)
+    assert (message.kind, message.id, message.method, message.params) == ("request", found[0], "tools/call", found[1])
+    params = calls.read_params(message.params)
+    assert params.keys() in ({"name", "arguments"}, {"name", "arguments", "_meta"}) and params["arguments"] == found[2]
+    assert found[2][:1] == b"{"
+    try:
+        meta = calls.Metas().read(params).members
+    except WireError:
+        return  # such a call lays no track, and only the values of four members may differ from those of one that did
+    assert found[3] == (meta.get("progressToken", b"") if _open(meta.get("progressToken", b"")) else b"")
+    key = compiled.call_key(message.params)
+    assert key is not None and key.startswith(params["name"])
+
+
+def _open(token: bytes) -> bool:
+    return token[:1] in (b'"', *(b"%d" % n for n in range(10)))
+
+
+@given(st.sampled_from(ANSWERS), DAMAGE)
+@settings(max_examples=300, deadline=None)
+@example(ANSWERS[0][:-1] + b',"id":8}', [])
+@example(ANSWERS[0][:-1] + b',"error":{}}', [])
+@example(ANSWERS[0].replace(b"7", b"07"), [])
+def test_a_plain_answer_is_read_as_the_long_way_reads_it(raw: bytes, damage: list[tuple[int, bytes]]) -> None:
+    raw = damaged(raw, damage)
+    found = compiled.answer(raw)
+    if found is None or (found[0][:1] == b"0" and len(found[0]) > 1):  # which is no trip's number
+        return
+    message = envelope.parse(raw)
+    assert (message.kind, message.id, message.result) == ("response", found[0], found[1])
+    assert compiled.plain(found[1]) is found[2]
+
+
+Meta = dict[str, object]
+METAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "progressToken": st.integers(-3, 3) | st.sampled_from(["a", "b", None, {}]),
+        "traceparent": st.sampled_from(["00-1", "00-2", 7]),
+        "tracestate": st.sampled_from(["s=1", "s=2"]),
+        "baggage": st.sampled_from(["k=1", "k=2"]),
+        "other": st.sampled_from(["1", 2, {"traceparent": "x"}]),
+    },
+)
+
+
+@given(METAS, METAS, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_calls_with_one_key_differ_in_their_trace_and_token_alone(one: Meta, two: Meta, spaced: bool) -> None:
+    def params(meta: Meta) -> bytes:
+        return json.dumps({"name": "x", "arguments": {}, "_meta": meta}, separators=SPACES[spaced]).encode()
+
+    def rest(meta: Meta) -> list[tuple[str, object]]:
+        return [(name, "open" if may_differ(name, value) else value) for name, value in meta.items()]
+
+    def may_differ(name: str, value: object) -> bool:
+        if name == "progressToken":
+            return _open(json.dumps(value).encode())
+        return isinstance(value, str) and name in ("traceparent", "tracestate", "baggage")
+
+    keys = compiled.call_key(params(one)), compiled.call_key(params(two))
+    assert None not in keys and (keys[0] == keys[1]) == (rest(one) == rest(two))
+
+
+def test_calls_and_answers_of_each_form_are_plain() -> None:
+    assert [compiled.call(raw) is not None for raw in CALLS] == [True, True, True]
+    assert [compiled.answer(raw) is not None for raw in ANSWERS] == [True, True, True]
+
+
 def test_results_of_text_are_plain() -> None:
     assert [compiled.plain(raw) for raw in RESULTS] == [False, True, False]
 
@@ -114,6 +207,7 @@ def test_any_bytes_can_be_looked_at() -> None:
     for _ in range(20_000):
         raw = bytes(chance.choices(BITES, k=chance.randrange(40)))
         compiled.canonical_form(raw), compiled.reaches(raw), compiled.plain(raw), compiled.shape(raw)
+        compiled.call(raw), compiled.answer(raw), compiled.call_key(raw)
     for opening in (b"[", b'{"a":', b'{"content":[', b'{"content":[{"text":"'):
         for count in (1, 47, 48, 49, 50_000):
             compiled.canonical_form(opening * count), compiled.plain(opening * count)

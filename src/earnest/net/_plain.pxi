@@ -1,6 +1,7 @@
 # What a plain call and a plain result are.
 
 cdef enum:
+    LONGEST_ID = 100
     OPEN = 4            # members of a `_meta` whose values may differ
 
 cdef struct Called:
@@ -74,6 +75,49 @@ cdef Place read_meta(Place at, Place end, Called* called) noexcept nogil:
         if at == NULL:
             return NULL
     return at if (at - 1)[0] == 0x7D else NULL
+
+
+cdef struct Call:
+    Span id, params
+    Called called
+
+
+cdef bint read_call(Place at, Place end, Call* call) noexcept nogil:
+    """Whether a plain call and nothing else stands here: its members, each once."""
+    cdef Place begin
+    cdef Span key
+    cdef bint more = True, plain, method = False, version = False
+    call.id.at = call.params.at = NULL
+    at = space(at, end)
+    if at >= end or at[0] != 0x7B:
+        return False
+    at = space(at + 1, end)
+    while more:
+        begin = at = member(at, end, &key)
+        if at == NULL:
+            return False
+        if named(key, b"id", 2) and call.id.at == NULL:
+            plain = True
+            at = string(at, end, &plain) if at < end and at[0] == 0x22 else digits(at, end)
+            if at == NULL or not plain or at - begin > LONGEST_ID or (begin[0] == 0x30 and at - begin > 1):
+                return False
+            call.id.at, call.id.size = begin, at - begin
+        elif named(key, b"method", 6) and not method:
+            at = word(at, end, b'"tools/call"', 12)
+            method = True
+        elif named(key, b"params", 6) and call.params.at == NULL:
+            at = read_params(at, end, &call.called)
+            call.params.at, call.params.size = begin, at - begin
+        elif named(key, b"jsonrpc", 7) and not version:
+            at = word(at, end, b'"2.0"', 5)
+            version = True
+        else:
+            return False
+        if at != NULL:
+            at = following(at, end, &more)
+        if at == NULL:
+            return False
+    return (at - 1)[0] == 0x7D and space(at, end) == end and call.id.at != NULL and call.params.at != NULL and method and version
 
 
 cdef bytes known_by(Called* called):
@@ -227,6 +271,27 @@ def reaches(bytes arguments not None):
     """Whether the floor has to look at arguments."""
     cdef Place at = <Place> PyBytes_AS_STRING(arguments)
     return may_reach(at, at + len(arguments))
+
+
+def call(bytes line not None):
+    """Id, params, arguments and progress token (empty for none) of a plain call; None for anything else."""
+    cdef Call found
+    cdef Place at = <Place> PyBytes_AS_STRING(line)
+    if not read_call(at, at + len(line), &found):
+        return None
+    return (
+        piece(found.id.at, found.id.size), piece(found.params.at, found.params.size),
+        piece(found.called.arguments.at, found.called.arguments.size), piece(found.called.token.at, found.called.token.size),
+    )
+
+
+def answer(bytes line not None):
+    """Id and result of a plain answer, and whether it is an error's; None for anything else."""
+    cdef Answered found
+    cdef Place at = <Place> PyBytes_AS_STRING(line)
+    if not read_answer(at, at + len(line), &found):
+        return None
+    return piece(found.id.at, found.id.size), piece(found.result.at, found.result.size), bool(found.failed)
 
 
 def plain(bytes result not None):

@@ -50,6 +50,12 @@ def call_key(params: bytes) -> bytes | None:
     """What the track of a plain call with these params is found by: its name and its `_meta` without the values in which calls
     alike may differ (progress token, trace). None for params that are not plain."""
 
+def call(line: bytes) -> tuple[bytes, bytes, bytes, bytes] | None:
+    """Id, params, arguments and progress token (empty for none) of a plain call; None for anything else."""
+
+def answer(line: bytes) -> tuple[bytes, bytes, bool] | None:
+    """Id and result of a plain answer, and whether it is an error's; None for anything else."""
+
 def plain(result: bytes) -> bool | None:
     """Whether a plain result is an error; None for a result that is not plain."""
 

@@ -30,7 +30,6 @@ cdef bytes CALL = b',"method":"tools/call","params":'
 cdef bytes RESULT = b',"result":'
 
 cdef enum:
-    LONGEST_ID = 100
     LONGEST_HEAD = 4096
     APART = 128 * 1024  # from this size on an answer is written in pieces, see `responder.py`
 
@@ -322,58 +321,23 @@ cdef class Tracks:
     cdef Trip read(self, dict tracks, bytes data):
         """The call in a body, if it has the members of a plain one, each once, and a track."""
         cdef Place start = <Place> PyBytes_AS_STRING(data)
-        cdef Place end = start + len(data), at, begin
-        cdef Span key, id, method, params, version
-        cdef Called called
-        cdef bint more = True, plain
+        cdef Call call
         cdef Track track
         cdef Trip trip
-        id.at = method.at = params.at = version.at = NULL
-        at = space(start, end)
-        if at >= end or at[0] != 0x7B:
+        if not read_call(start, start + len(data), &call):
             return None
-        at = space(at + 1, end)
-        while more:
-            begin = at = member(at, end, &key)
-            if at == NULL:
-                return None
-            if named(key, b"id", 2) and id.at == NULL:
-                plain = True
-                at = string(at, end, &plain) if at < end and at[0] == 0x22 else digits(at, end)
-                if at == NULL or not plain or at - begin > LONGEST_ID or (begin[0] == 0x30 and at - begin > 1):
-                    return None
-                id.at, id.size = begin, at - begin
-            elif named(key, b"method", 6) and method.at == NULL:
-                at = word(at, end, b'"tools/call"', 12)
-                method.at = begin
-            elif named(key, b"params", 6) and params.at == NULL:
-                at = read_params(at, end, &called)
-                params.at, params.size = begin, at - begin
-            elif named(key, b"jsonrpc", 7) and version.at == NULL:
-                at = word(at, end, b'"2.0"', 5)
-                version.at = begin
-            else:
-                return None
-            if at != NULL:
-                at = following(at, end, &more)
-            if at == NULL:
-                return None
-        if (at - 1)[0] != 0x7D or space(at, end) != end:
-            return None
-        if id.at == NULL or method.at == NULL or params.at == NULL or version.at == NULL:
-            return None
-        track = tracks.get(known_by(&called))
+        track = tracks.get(known_by(&call.called))
         if track is None:
             return None
         trip = Trip.__new__(Trip)
         trip.tracks = self
         trip.track = track
         trip.body = data
-        trip.id = piece(id.at, id.size)
-        trip.params_at, trip.params_size = params.at - start, params.size
-        if called.token.at != NULL:
-            trip.token_at, trip.token_size = called.token.at - start, called.token.size
-        trip.arguments = piece(called.arguments.at, called.arguments.size)
+        trip.id = piece(call.id.at, call.id.size)
+        trip.params_at, trip.params_size = call.params.at - start, call.params.size
+        if call.called.token.at != NULL:
+            trip.token_at, trip.token_size = call.called.token.at - start, call.called.token.size
+        trip.arguments = piece(call.called.arguments.at, call.called.arguments.size)
         return trip
 
     cdef bint judge(self, Trip trip) except -1:
