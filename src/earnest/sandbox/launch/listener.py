@@ -128,7 +128,8 @@ class Listener:
     def _answer(self, call: Call, handler: Handler) -> None:
         try:
             answer = handler(call)
-        except (OSError, ValueError, OverflowError, StopIteration):  # it was killed while we looked, or its arguments are no arguments
+        except (OSError, ValueError, OverflowError, StopIteration):
+            # It was killed while we looked, or its arguments are no arguments.
             answer = errno.EPERM
         flags = _GO_ON if answer is None else 0
         with contextlib.suppress(OSError):
