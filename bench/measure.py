@@ -64,11 +64,15 @@ What a client leaves behind is its conversation (labels and their causes, kept o
 lets idle ones live. Calls and connections are freed by counting references; what a run of the first dozen clients adds beyond
 that is the heap that they share from then on.
 
-Whatever a track does not carry (older sessions, several servers on one route, progress, pipes, streams of more than the
-answer) takes the long way in Python: some hundred microseconds, many times a relay that reads nothing. On pipes, one
-call at a time, the daemon is woken twice for each, with cold caches, and writes the call's id into the journal that survives
-its death; at 16 at a time a call costs a third of that. TLS to a server is uvloop's, in Python's ssl module; a listener
-has none, a proxy before it ends it.
+On pipes calls between sides of one era go along tracks too. Those that come at once share one write of records, one to
+the server and one to the client; one call at a time more than half of it is the kernel's: the daemon is woken twice, as a
+relay is, and besides writes the record of the decision, and each answer twice, into a pipe that the shim owns and from
+there to the client, which is what lets a killed daemon's successor know whether it left. The rest is the loop's way to
+the call and back, 35 grounds looked at, four digests, and the objects of one call.
+
+Whatever a track does not carry (older sessions over HTTP, several servers on one route, a pipe on one side alone, progress
+over HTTP, streams of more than the answer) takes the long way in Python: some hundred microseconds, many times a relay
+that reads nothing. TLS to a server is uvloop's, in Python's ssl module; a listener has none, a proxy before it ends it.
 """
 
 
@@ -82,7 +86,7 @@ def commands(rounds: int, seconds: int) -> dict[str, list[str]]:
         "decide": ["decide.py"],
         "memory": ["memory.py"],
         "start": ["start.py"],
-        "peers": ["peers.py", "--rounds", str(min(rounds, 2)), "--seconds", str(seconds)],
+        "peers": ["peers.py", "--rounds", str(min(rounds, 2)), "--seconds", str(max(seconds, 3))],
     }
 
 
@@ -217,6 +221,7 @@ def _others(found: dict[str, Any]) -> list[str]:
             for way, one in peers[name].items():
                 each = " | ".join(f"{one[count]['cpu_us']['median']:,.0f}" for count in ("1", "8"))
                 lines.append(f"| {name} | {way} | {one['era']} | {each} |")
+        lines += [f"\nNot measured: {why}" for why in peers.get("failed", ())]
         lines.append("\n| pipes to pipes | µs a call, one at a time | µs a call, 16 at a time |\n|---|---|---|")
         for way, one in peers["pipes to pipes"].items():
             lines.append(f"| {way} | {one['depth 1']['median']:,.0f} | {one['depth 16']['median']:,.0f} |")

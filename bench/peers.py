@@ -204,14 +204,23 @@ def http_to_pipes(stack: ExitStack, folder: Path, peers: dict[str, Path]) -> lis
     ]
 
 
-def loads(driven: list[Driven], connections: list[int], rounds: int, seconds: int, folder: Path) -> dict[str, Any]:
-    """All ways at all numbers of connections, interleaved."""
+def loads(
+    driven: list[Driven], connections: list[int], rounds: int, seconds: int, folder: Path, failed: dict[str, str]
+) -> dict[str, Any]:
+    """All ways at all numbers of connections, interleaved. A way that fails is left out from there on, and told in `failed`."""
     seen: dict[str, dict[str, list[dict[str, float]]]] = {}
     for turn in range(rounds):
         for count in connections:
             for at in range(len(driven)):
                 one = driven[(at + turn) % len(driven)]
-                took = one.load(count, seconds, folder)
+                if one.way.name in failed:
+                    continue
+                try:
+                    took = one.load(count, seconds, folder)
+                except (SystemExit, subprocess.SubprocessError) as error:
+                    failed[one.way.name] = str(error)
+                    seen.pop(one.way.name, None)
+                    continue
                 seen.setdefault(one.way.name, {}).setdefault(str(count), []).append(took)
     eras = {one.way.name: one.era for one in driven}
     return {
@@ -262,13 +271,15 @@ def main() -> None:
     peers = installed()
     counts = [int(one) for one in given.connections.split(",")]
     found: dict[str, Any] = {}
+    failed: dict[str, dict[str, str]] = {}
     load_before = os.getloadavg()[0]
     for name, make in (("HTTP to HTTP", over_http), ("HTTP to pipes", http_to_pipes)):
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="e-")))
             (folder / "pipes").mkdir()
             subprocess.run(["gcc", "-O2", "-o", str(folder / "upstream"), str(ROOT / "bench" / "upstream.c")], check=True)
-            found[name] = loads(make(stack, folder, peers), counts, given.rounds, given.seconds, folder)
+            driven = make(stack, folder, peers)
+            found[name] = loads(driven, counts, given.rounds, given.seconds, folder, failed.setdefault(name, {}))
     with tempfile.TemporaryDirectory(prefix="e-") as name:
         found["pipes to pipes"] = over_pipes(Path(name), peers, given.rounds, given.calls)
     result = {
@@ -279,6 +290,7 @@ def main() -> None:
         "pins": tomllib.loads((ROOT / "bench" / "peers.toml").read_text()),
         "inconclusive": load_before > http_bench.BUSY_LOAD,
         **found,
+        "failed": [f"{way}, {name}: {why}" for name, ways in failed.items() for way, why in ways.items()],
     }
     if given.out is not None:
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -138,7 +138,7 @@ def free_ports(count: int) -> list[int]:
 
 def reachable(port: int) -> None:
     """Wait until something listens."""
-    for _ in range(200):
+    for _ in range(1200):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return

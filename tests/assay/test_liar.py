@@ -56,9 +56,10 @@ def test_true_claims_that_look_false_are_not_held_against_anyone(assay: Assay) -
     assert all(effects[name] for name in writers), effects
 
 
-def test_a_server_that_counts_every_call_in_a_file_is_told_once_and_no_tool_is_accused(assay: Assay) -> None:
+@pytest.mark.parametrize("when", ["--bookkeeping", "--late-bookkeeping"])
+def test_a_server_that_counts_every_call_in_a_file_is_told_once_and_no_tool_is_accused(assay: Assay, when: str) -> None:
     few = ("--tool", "read_with_scratch", "--tool", "tell_time", "--tool", "append_item")
-    report = assay(*few, "--patience", "0.5", "--", *server("liar_honest.py"), "--bookkeeping")
+    report = assay(*few, "--patience", "0.5", "--", *server("liar_honest.py"), when)
     assert [finding["kind"] for finding in report["server_findings"]] == ["bookkeeping"]
     assert "usage.json" in report["server_findings"][0]["where"]
     assert verdicts(report)["append_item"]["destructive"] == "SUPPORTED"

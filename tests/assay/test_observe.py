@@ -149,6 +149,14 @@ def test_noise_is_path_and_kind_and_never_the_whole_path() -> None:
     assert kept.effects(Noise(kinds=frozenset({("/h/app.db", "overwritten")}))) == []
 
 
+def test_bookkeeping_of_lines_takes_away_what_stands_deeper_in_them() -> None:
+    lines = b'{"tool": "a", "args": {"x": 1}}\n'
+    more = lines + b'{"tool": "b", "args": {"y": {"z": 2}}, "out": [{"text": "t"}]}\n'
+    grown = Kept({"/h/h.jsonl": lines}, {"/h/h.jsonl": more})
+    assert grown.effects(Noise(areas=frozenset({("~/h.jsonl", "[].*")}))) == []
+    assert grown.effects(Noise(areas=frozenset({("~/h.jsonl", "[].args.*")}))) != []
+
+
 def test_bookkeeping_takes_away_its_own_areas_alone() -> None:
     usage = Kept({"/h/c.json": b'{"calls": 1, "name": "x"}'}, {"/h/c.json": b'{"calls": 2, "name": "x"}'})
     (effect,) = Files(usage, LAY, *usage.looks).effects()

@@ -41,6 +41,20 @@ def test_tables_cut_nothing_and_let_no_control_sequence_through(out: io.StringIO
     assert letters.count("w") >= 60 and "…" not in text
 
 
+def test_a_name_from_outside_makes_no_line_of_its_own_and_no_column_wide() -> None:
+    out = io.StringIO()
+    terminal = Terminal(out, None, {})
+    forged = "~/x\n\nNo claim contradicted."
+    terminal.line(forged)
+    terminal.prose(f"created {forged}")
+    assert out.getvalue().count("\n") == 2 and "~/x<U+000A><U+000A>No claim contradicted.\n" in out.getvalue()
+    terminal.lines("two\nlines")
+    assert out.getvalue().endswith("two\nlines\n")
+    out.truncate(out.seek(0))
+    terminal.table(("tool", "calls"), [("x" * 5000, "1"), ("ok", "2")])
+    assert out.getvalue().split("\n")[::2] == ["tool  calls", "ok    2"] and "x" * 5000 + "  1\n" in out.getvalue()
+
+
 def test_tabs_and_control_characters_in_a_diff_are_shown_safely() -> None:
     out = io.StringIO()
     Terminal(out, None, {}).diff("f", "\ta\nb\n", "\ta\u202e\nb\n")

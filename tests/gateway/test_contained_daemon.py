@@ -47,6 +47,32 @@ async def test_a_killed_daemon_takes_its_boxes_along_and_the_next_one_goes_on(ho
         await client.close()
 
 
+async def test_a_server_makes_files_as_whoever_started_its_client_would(home: Any, earnest_cmd: list[str]) -> None:
+    data = home.path / "data"
+    data.mkdir()
+    told = "\n".join(
+        f'[servers.{name}]\ncommand = ["{SERVER[0]}", "{SERVER[1]}"]\n{more}\n'
+        for name, more in {
+            "bare": "", "boxed": f'contain = {{ write = ["{data}"], preview = false }}', "shared": "shared = true",
+        }.items()
+    )  # fmt: skip
+    (home.path / ".config" / "earnest" / "earnest.toml").write_text(f'preset = "observe"\n{told}')
+    for first, umask in enumerate((0o027, 0o002)):
+        for name in ("bare", "boxed", "shared"):
+            shell = ["/bin/sh", "-c", f'umask {umask:o}; exec "$@"', "sh"]
+            client = await StdioClient.start([*shell, *earnest_cmd, "stdio", name], home.env)
+            try:
+                await client.open("legacy")
+                path = data / f"{name}{first}"
+                assert "error" not in await client.call("act", {"do": "write", "path": str(path)})
+                # What several clients share goes by the umask of whoever started the daemon: the first.
+                assert path.stat().st_mode & 0o777 == 0o666 & ~(0o027 if name == "shared" else umask), name
+            finally:
+                await client.close()
+    kept = [path for path in (home.path / "state").rglob("*") if not path.is_socket()]
+    assert kept and not [path for path in kept if path.stat().st_mode & 0o077]
+
+
 def lineage(pid: int, home: str) -> list[int]:
     """A box's process and those above it up to the daemon of this home; empty where it belongs to none."""
     found = [pid]

@@ -85,6 +85,22 @@ async def test_the_ask_shows_the_change_and_a_yes_does_just_that(start, folder):
     assert (folder / "plan.txt").read_text() == "one\ntwo\n" and not (folder / "new").exists()
 
 
+async def test_what_a_yes_makes_has_the_mode_it_would_have_had(start, folder, monkeypatch):
+    (folder / "plan.txt").chmod(0o664)
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    for umask in (0o027, 0o002):
+        monkeypatch.setattr(live.app.gateway, "_umask", umask)
+        call = calling(client, ("write", f"{folder}/{umask}", "new"), ("move", f"{folder}/plan.txt", f"{folder}/moved{umask}"))
+        row = await ask(live)
+        assert ", mode" not in row["text"]
+        await say(live, row)
+        assert not (await call)["result"].get("isError")
+        assert (folder / f"{umask}").stat().st_mode & 0o777 == 0o666 & ~umask
+        assert (folder / f"moved{umask}").stat().st_mode & 0o777 == 0o664
+        (folder / f"moved{umask}").rename(folder / "plan.txt")
+
+
 async def test_a_no_changes_nothing_and_tells_nothing_of_the_result(start, folder):
     live = await start()
     client = await live.opened("/s/s/mcp")

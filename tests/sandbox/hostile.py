@@ -19,7 +19,7 @@ NUMBERS = {
     "io_uring_setup": (425, 425), "process_vm_readv": (310, 270), "pidfd_getfd": (438, 438), "pidfd_open": (434, 434),
     "open_tree": (428, 428), "fsopen": (430, 430), "kexec_load": (246, 104), "init_module": (175, 105), "reboot": (169, 142),
     "chroot": (161, 51), "clone3": (435, 435), "open_by_handle_at": (304, 265), "pivot_root": (155, 41), "swapon": (167, 224),
-    "sethostname": (170, 161), "prlimit64": (302, 261),
+    "sethostname": (170, 161), "prlimit64": (302, 261), "fcntl": (72, 25),
 }  # fmt: skip
 found: dict[str, str] = {}
 told = json.loads(sys.argv[1])
@@ -102,6 +102,9 @@ attempt("mode in read-only", lambda: os.chmod(f"{granted}/file", 0o777))
 held = os.open(f"{granted}/file", os.O_RDONLY)
 attempt("lock", lambda: fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
 attempt("lock of records", lambda: fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB))
+attempt("lease", lambda: fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_RDLCK))
+attempt("lease by a number with more bits", lambda: call("fcntl", held, fcntl.F_SETLEASE | 1 << 32, fcntl.F_RDLCK))
+attempt("watch of a folder", lambda: fcntl.fcntl(os.open(granted, os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_ACCESS))
 with open(f"{told['home']}/own", "w") as own:
     fcntl.flock(own, fcntl.LOCK_EX)
     fcntl.lockf(own, fcntl.LOCK_EX)
@@ -153,6 +156,7 @@ attempt("hostname", lambda: call("sethostname", b"escaped", 7))
 attempt("terminal input", lambda: fcntl.ioctl(0, 0x5412, b"x"))
 line = os.pipe()[0]
 attempt("signal by the kernel", lambda: (fcntl.fcntl(line, fcntl.F_SETOWN, told["pid"]), os.kill(told["pid"], 0)))
+attempt("signal by a number with more bits", lambda: call("fcntl", line, fcntl.F_SETOWN | 1 << 32, told["pid"]))
 attempt("signal another", lambda: os.kill(told["pid"], 0))
 attempt("signal all", lambda: os.kill(-1, 0) or os.kill(told["pid"], 0))
 attempt("signal a group", lambda: os.killpg(told["group"], 0))

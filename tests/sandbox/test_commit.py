@@ -33,11 +33,11 @@ class Place:
         self.undos = Undos(str(self.state), lambda: NOW)
         self.made = 0
 
-    def change(self, act):
+    def change(self, act, umask=0o022):
         self.made += 1
         aside = self.aside / str(self.made)
         aside.mkdir()
-        return tree.changed(self.base, aside, act)
+        return tree.changed(self.base, aside, act, umask)
 
     def commit(self, changes, begun, id="w.1"):
         return self.undos.commit(changes, begun, id, "files", "write_file")
@@ -431,18 +431,42 @@ def test_what_a_program_has_open_for_writing_is_left_alone(place):
     assert (place.base / "file").read_bytes() == b"before"
 
 
-def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place):
+@pytest.mark.parametrize(("umask", "given"), [(0o022, 0o755), (0o077, 0o700), (0o002, 0o775)])
+def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place, umask, given):
     def act(copy):
         write("open")(copy)
         (copy / "open").chmod(0o6777)
 
-    old = os.umask(0o022)
-    try:
-        changes, begun = place.change(act)
-    finally:
-        os.umask(old)
+    place.commit(*place.change(act, umask))
+    assert (place.base / "open").stat().st_mode & 0o7777 == given
+
+
+def test_what_is_moved_keeps_its_mode_whatever_the_umask(place):
+    (place.base / "deep" / "er").mkdir(parents=True)
+    for name in ("page", "one", "other", "deep/er/file"):
+        (place.base / name).write_text("same" if name == "other" else name)
+        (place.base / name).chmod(0o664)
+    (place.base / "deep").chmod(0o2775)
+    (place.base / "deep" / "er").chmod(0o755)
+    (place.base / "empty").mkdir(0o755)
+    tree.settle(place.base)
+
+    def act(copy):
+        (copy / "page").rename(copy / "page.html")
+        (copy / "one").rename(copy / "other")
+        (copy / "deep").rename(copy / "there")
+        (copy / "empty").rename(copy / "bare")
+        (copy / "new").mkdir()
+        (copy / "new" / "file").write_text("page, and more")
+
+    def modes(root):
+        return {str(path.relative_to(root)): path.stat().st_mode & 0o7777 for path in root.rglob("*")}
+
+    changes, begun = place.change(act, 0o077)
     place.commit(changes, begun)
-    assert (place.base / "open").stat().st_mode & 0o7777 == 0o755
+    wanted = modes(place.aside / "1" / "copy") | {"new": 0o700, "new/file": 0o600}
+    assert modes(place.base) == wanted and wanted["page.html"] == wanted["other"] == 0o664
+    assert "mode" not in "".join(told(changes))
 
 
 def test_attributes_stay_with_what_is_replaced_and_moved(place):

@@ -81,7 +81,7 @@ def picture(root: Path, folder_times: bool = True) -> dict[str, tuple[object, ..
     return seen
 
 
-def changed(base: Path, aside: Path, act: Callable[[Path], None]) -> tuple[ChangeSet, Start]:
+def changed(base: Path, aside: Path, act: Callable[[Path], None], umask: int = 0o022) -> tuple[ChangeSet, Start]:
     """The change that `act` makes to a copy of a tree, as tier B sees it: by its copies at another path."""
     copy = aside / "copy"
     (aside / "kept").mkdir()
@@ -97,4 +97,4 @@ def changed(base: Path, aside: Path, act: Callable[[Path], None]) -> tuple[Chang
         file = entry.now if seen is not None else entry.base
         return watched._contents.bytes_of(file.digest, file.size) if file is not None else None
 
-    return changeset.change_set(look, bytes_of, begun), begun
+    return changeset.change_set(look, bytes_of, begun, umask=umask), begun

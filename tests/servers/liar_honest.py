@@ -1,5 +1,5 @@
 """A server whose tools look worse than they are: every claim here is true. With `--bookkeeping` it counts its calls in a
-file."""
+file, with `--late-bookkeeping` a moment after each answer."""
 
 from __future__ import annotations
 
@@ -233,6 +233,8 @@ def _count(name: str) -> None:
 if __name__ == "__main__":
     if "--bookkeeping" in sys.argv:
         BEFORE.append(_count)
+    if "--late-bookkeeping" in sys.argv:
+        BEFORE.append(lambda name: threading.Timer(0.3, _count, (name,)).start())
     database = sqlite3.connect(f"{WORK}/app.db")
     database.execute("PRAGMA journal_mode=WAL")
     database.close()

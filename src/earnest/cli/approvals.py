@@ -225,7 +225,7 @@ def _answer_one(terminal: Terminal, config: str, row: dict[str, Any]) -> bool:
         if letter in ("s", "q"):
             return letter == "s"
         if letter == "f":
-            terminal.line(row["arguments"])
+            terminal.lines(row["arguments"])
             for change in (row.get("preview") or {}).get("changes", ()):
                 terminal.line(f"{change['change']} {visible(change['path'])}", "strong")
                 for line in change["diff"].splitlines():

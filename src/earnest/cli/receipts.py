@@ -122,7 +122,7 @@ def show(id: str, config: Config = "", as_json: Json = False) -> int:
             terminal.line(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
     for kind in ("arguments", "result") if found is not None else ():
         terminal.line(f"{kind}:", "strong")
-        terminal.line(_payload(line[kind]))
+        terminal.lines(_payload(line[kind]))
     if (undo := line.get("undo")) is not None:
         until = datetime.fromtimestamp(undo["until"]).isoformat(" ", "minutes")
         terminal.line(f"undo: {'was done' if undo['undone'] else f'`earnest undo {id}` until {until}'}")

@@ -186,10 +186,10 @@ def show(terminal: Terminal, opened: Opened, servers: dict[str, dict[str, Any]],
     terminal.line("A client over HTTP:", "strong")
     # A token belongs on a screen, where somebody asked for it, and in no log.
     token = _token(opened) if sys.stdout.isatty() else f"(the line in {opened.token_file})"
-    terminal.line(json.dumps(http_client(opened, token), indent=2))
+    terminal.lines(json.dumps(http_client(opened, token), indent=2))
     if opened.servers:
         terminal.line("A client that starts its servers:", "strong")
-        terminal.line(json.dumps(stdio_client(opened), indent=2))
+        terminal.lines(json.dumps(stdio_client(opened), indent=2))
     terminal.line()
     if setup := elsewhere(opened):
         terminal.line("In another terminal, so that every command means this gateway:", "strong")

@@ -20,6 +20,8 @@ from earnest.core.visible import visible
 
 Tone = Literal["good", "warn", "bad", "dim", "strong"]
 
+_PADDED: Final = 128
+"""Columns of a table away from a terminal are at most this wide, but for the cells that are wider."""
 _CODES: Final[dict[str, str]] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
 
 
@@ -38,9 +40,15 @@ class Terminal:
         return f"\x1b[{_CODES[tone]}m{shown}\x1b[0m" if tone and self.colour else shown
 
     def line(self, text: str = "", tone: Tone | None = None) -> None:
-        """Print lines of text."""
-        self._out.write("\n".join(self.paint(part, tone) for part in text.split("\n")) + "\n")
+        """Print one line of text; a line feed in it is shown as what it is, so that no name from outside makes lines of its
+        own."""
+        self._out.write(self.paint(text, tone) + "\n")
         self._out.flush()
+
+    def lines(self, text: str, tone: Tone | None = None) -> None:
+        """Print a text of several lines, all of them one's own, or whole content from outside."""
+        for part in text.split("\n"):
+            self.line(part, tone)
 
     def prose(self, text: str, tone: Tone | None = None, *, under: str = "") -> None:
         """Print sentences: on a terminal broken between words, with `under` before each further line; elsewhere one line.
@@ -58,13 +66,13 @@ class Terminal:
 
     def error(self, error: EarnestError) -> None:
         """Print what happened and what to do about it."""
-        self.line(f"{error.code}: {error.told}", "bad")
+        self.lines(f"{error.code}: {error.told}", "bad")
         if error.remedy:
-            self.line(f"  {error.remedy}")
+            self.lines(f"  {error.remedy}")
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table: folded to the width of a terminal, unfolded elsewhere. Where a terminal is so narrow that words
-        would have to be broken, each row becomes a few lines."""
+        """Print a table: folded to the width of a terminal, unfolded elsewhere, where a very long cell moves its own row alone.
+        Where a terminal is so narrow that words would have to be broken, each row becomes a few lines."""
         cells = [[visible(cell) for cell in row] for row in rows]
         if self._out.isatty() and self._too_wide([headers, *cells]):
             self._records(headers, cells)
@@ -72,7 +80,7 @@ class Terminal:
         if self.colour:
             self._rich_table(headers, cells)
             return
-        widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+        widths = [max(n for n in map(len, column) if n <= _PADDED) for column in zip(headers, *cells, strict=True)]
         for row in (headers, *cells):
             self._out.write("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() + "\n")
         self._out.flush()

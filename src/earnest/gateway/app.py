@@ -193,6 +193,7 @@ class App:
             log=log,
             undos=self.undos,
             scrub=self.ctx.scrub,
+            umask=self.ctx.umask,
         )
         self.gateway.layer = layer_for(self.gateway, self.receipts, self.payloads)
         self.gateway.start()
@@ -269,7 +270,7 @@ class App:
                 f"there is no server {who.name!r} in {self.ctx.config} (configured: {known})",
                 f"Add [servers.{who.name}] there, or give its command: earnest stdio {who.name} -- COMMAND …",
             )
-        client = self._client(name, who.uid, who.hosts, world, overlay)
+        client = msgspec.structs.replace(self._client(name, who.uid, who.hosts, world, overlay), umask=who.umask)
         limits = world.settings.limits
         front = StdioFront(
             self.gateway,

@@ -24,6 +24,8 @@ class Client(msgspec.Struct, frozen=True):
     overlay: str = ""
     """The folder whose `earnest.toml` tightens this client's calls; empty for none."""
     below: bool = False
+    umask: int | None = None
+    """Of the process it came by, where that is known; servers that are started for it make their files by it."""
 
 
 class Route(msgspec.Struct, frozen=True):

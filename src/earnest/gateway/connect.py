@@ -33,8 +33,16 @@ class Connector:
         self._started = started
         self._ended = ended
 
-    def __call__(self, served: Served, client: ClientHello, forwarded: Mapping[str, str], lane: Lane | None = None) -> Link:
-        """`forwarded`: headers of the client's own that the operator lets through to it. `lane`: of a contained server."""
+    def __call__(
+        self,
+        served: Served,
+        client: ClientHello,
+        forwarded: Mapping[str, str],
+        lane: Lane | None = None,
+        umask: int | None = None,
+    ) -> Link:
+        """`forwarded`: headers of the client's own that the operator lets through to it. `lane`: of a contained server.
+        `umask`: of a process; None for this one's."""
         launch = served.launch
         if lane is not None:
             return ContainedLink(
@@ -48,6 +56,7 @@ class Connector:
                 ended=self._ended,
                 open_timeout=served.timeout,
                 scrub=self._scrub,
+                umask=umask,
             )
         if launch.url:
             tls = TlsSettings(launch.ca, launch.client_cert, launch.client_key)
@@ -72,4 +81,5 @@ class Connector:
             ended=self._ended,
             open_timeout=served.timeout,
             scrub=self._scrub,
+            umask=umask,
         )

@@ -59,7 +59,7 @@ AGAIN_S: Final = 0.5
 _TOLD: Final = ("notifications/message", "notifications/resources/updated", "notifications/tasks/status")
 """What a legacy server says outside any call and its clients hear."""
 
-Connect = Callable[[Served, ClientHello, Mapping[str, str], Lane | None], Link]
+Connect = Callable[[Served, ClientHello, Mapping[str, str], Lane | None, int], Link]
 
 
 class Gateway:
@@ -80,9 +80,10 @@ class Gateway:
         log: Callable[[str], None],
         undos: Undos,
         scrub: Callable[[str], str] = lambda text: text,
+        umask: int = 0o022,
     ) -> None:
-        """`scrub` takes secrets out of what clients are told in earnest's own words."""
-        self.scrub = scrub
+        """`scrub` takes secrets out of what clients are told in earnest's own words. `umask`: where no client tells one."""
+        self.scrub, self._umask = scrub, umask
         self.loop = loop
         self.settings = settings
         self.engine = engine
@@ -265,7 +266,7 @@ class Gateway:
         `owner_of`. Raises E12xx, E18xx."""
         owner = self.owner_of(session, served, lane)
         behind = lane or served.list_lane
-        hello = session.hello_for_servers()
+        hello, umask = session.hello_for_servers(), self.umask_of(session, served)
 
         def opened(link: Link) -> None:
             link.on_notification = lambda message: self._server_said(served, owner, link, message)
@@ -274,7 +275,7 @@ class Gateway:
                 self._stale.discard(gone)
 
         try:
-            link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded, behind), opened)
+            link = await self.links.get(owner, lambda: self._connect(served, hello, session.forwarded, behind, umask), opened)
         except EarnestError as error:
             if error.said and error.code != "E1205":  # what a process wrote before its end is in the log already
                 self.log(f"[{served.name}] {error.message}; it said: {self.scrub(error.said)[:SAID_CHARS]}")
@@ -287,9 +288,14 @@ class Gateway:
                 await self._refresh(served, link)
         return link
 
+    def umask_of(self, session: Session, served: Served) -> int:
+        """Its client's own, or, where that is not known or several share it, that of whoever started the daemon."""
+        return self._umask if session.client.umask is None or served.shared else session.client.umask
+
     async def apart(self, session: Session, served: Served, lane: Lane) -> Link:
         """A fresh link to a contained server in a box of its own, for one use; the caller closes it. Raises E12xx, E18xx."""
-        link = self._connect(served, session.hello_for_servers(), session.forwarded, lane)
+        hello, umask = session.hello_for_servers(), self.umask_of(session, served)
+        link = self._connect(served, hello, session.forwarded, lane, umask)
         await link.open()
         return link
 

@@ -252,11 +252,12 @@ class Previews:
         reply = await waiter.future
         await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
 
-        now = relay.gateway.now()
+        assert relay.served is not None
+        now, umask = relay.gateway.now(), relay.gateway.umask_of(relay.session, relay.served)
 
         def looked() -> Preview:
             scratch = (*_SCRATCH, tempfile.gettempdir())
-            changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch)
+            changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch, umask)
             asked, shown = self._asked(relay, changes), tuple(told(changes))
             return Preview(_why(reply, changes), changes, begun, reply, link, now, asked, shown, as_json(changes))
 

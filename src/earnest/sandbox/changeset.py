@@ -25,6 +25,7 @@ from earnest.sandbox.plans import within
 MOST_PATHS: Final = 5000
 MOST_BYTES: Final = 64 << 20
 """Bytes of all files together, before and after."""
+USUAL_UMASK: Final = 0o022
 _MASK: Final = 0o777
 _INSIDE, _SERVICE = "inside the box", "UNIX socket outside"
 """How `launch` words a connection within the box, and one to a socket that is not the box's."""
@@ -141,10 +142,12 @@ def change_set(
     begun: Start,
     events: Sequence[Event] = (),
     scratch: Sequence[str] = (),
+    umask: int = USUAL_UMASK,
 ) -> ChangeSet:
-    """What a box did, by a look at its end. `bytes_of` is the box's; `scratch` are its own folders (home, temporary ones)."""
+    """What a box did, by a look at its end. `bytes_of` is the box's; `scratch` are its own folders (home, temporary ones);
+    `umask` is that of whoever the change is made for: what is new gets none of its bits."""
     made = _Making(look, bytes_of, begun, scratch)
-    items = made.items()
+    items = _permitted(made.items(), umask)
     return ChangeSet(
         items=with_moves(items),
         refused=tuple(made.refused),
@@ -165,9 +168,6 @@ class _Making:
         self.contents: dict[str, bytes] = {}
         self.scratch_count = 0
         self._room = MOST_BYTES
-        umask = os.umask(0o077)
-        os.umask(umask)
-        self._kept_bits = _MASK & ~umask
         self._open: dict[int, int] = {}
 
     def items(self) -> list[Item]:
@@ -207,10 +207,7 @@ class _Making:
             if why:
                 self._refuse(shown, why, moved)
                 continue
-            before, after = _state(entry.base, None), _state(entry.now, self._kept_bits, entry.base)
-            if before == after:
-                continue  # it asked for bits that no file gets here
-            yield Item(index, rest, shown, before, after, standing)
+            yield Item(index, rest, shown, _state(entry.base), _state(entry.now), standing)
 
     def _refuse(self, path: str, why: str, moved: bool = False) -> None:
         self.refused.append(Refused(path, why, moved))
@@ -297,16 +294,56 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _state(file: File | None, kept_bits: int | None, base: File | None = None) -> State | None:
-    """`kept_bits`: the bits of a mode that a file may be given, beside those it had."""
+def _state(file: File | None) -> State | None:
     if file is None:
         return None
-    mode = file.mode
-    if kept_bits is not None:
-        had = base.mode if base is not None and base.kind == file.kind else 0
-        mode &= kept_bits | had
     kind: Literal["file", "folder"] = "folder" if file.kind == "folder" else "file"
-    return State(kind, mode, file.mtime_ns, file.size, file.digest)
+    return State(kind, file.mode, file.mtime_ns, file.size, file.digest)
+
+
+def _permitted(items: Sequence[Item], umask: int) -> list[Item]:
+    """Items with modes as they may be given: bits that the umask leaves, those that stood at the path, and those that what
+    was taken away elsewhere had, if it is the same: a file of the same bytes, a folder with the same in it. What then changes
+    nothing is left out."""
+    going, coming = {}, {}
+    for item in items:
+        key, before, after = (item.root, item.path), item.before, item.after
+        if before is not None and _kind(after) != before.kind:
+            going[key] = before
+        if after is not None and (after.kind == "file" or _kind(before) != "folder"):
+            coming[key] = after
+    known: dict[object, int] = {}
+    had: dict[int, int] = {}
+    for key, number in _alike(going, known).items():
+        had[number] = had.get(number, 0) | going[key].mode
+    numbers = _alike(coming, known)
+    found = []
+    for item in items:
+        before, after = item.before, item.after
+        if after is not None:
+            bits = (_MASK & ~umask) | had.get(numbers.get((item.root, item.path), -1), 0)
+            if before is not None and before.kind == after.kind:
+                bits |= before.mode
+            after = msgspec.structs.replace(after, mode=after.mode & bits)
+        if before != after:
+            found.append(msgspec.structs.replace(item, after=after))
+    return found
+
+
+def _kind(state: State | None) -> str:
+    return state.kind if state is not None else ""
+
+
+def _alike(states: dict[tuple[int, str], State], known: dict[object, int]) -> dict[tuple[int, str], int]:
+    """A number for each path, the same where a file has the same bytes, or a folder the same in it."""
+    numbers: dict[tuple[int, str], int] = {}
+    inside: dict[tuple[int, str], list[tuple[str, int]]] = {}
+    for key in sorted(states, reverse=True):  # what lies in a folder comes before it
+        root, path = key
+        essence = (states[key].kind, states[key].digest, tuple(sorted(inside.get(key, ()))))
+        number = numbers[key] = known.setdefault(essence, len(known))
+        inside.setdefault((root, os.path.dirname(path)), []).append((os.path.basename(path), number))
+    return numbers
 
 
 def with_moves(items: Sequence[Item]) -> tuple[Item, ...]:

@@ -142,8 +142,7 @@ def launch(argv: list[str], environment: dict[str, str], listener: int, lock: in
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.umask(0o077)
-        os.chdir("/")
+        os.chdir("/")  # the umask stays: the daemon sets its own, and servers get this one
         null = os.open("/dev/null", os.O_RDWR)
         # first all above the numbers they go to, so that none overwrites another
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in (null, log, log, listener, lock)]

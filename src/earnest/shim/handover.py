@@ -198,6 +198,8 @@ def read_end(sock: _socket.socket) -> tuple[int, str]:
 
 def header(kind: str, env: Mapping[str, str], cwd: str, config: str, named: bool, **more: object) -> bytes:
     """The header of a connection; `more` are the members of its kind."""
+    umask = os.umask(0o077)  # it can be read by setting it alone
+    os.umask(umask)
     fields: dict[str, object] = {
         "version": VERSION,
         "protocol": PROTOCOL,
@@ -208,6 +210,7 @@ def header(kind: str, env: Mapping[str, str], cwd: str, config: str, named: bool
         "config": config,
         "named": named,
         "env": dict(env),
+        "umask": umask,
     }
     fields.update(more)
     return encode(fields).encode("ascii")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Protocol, cast
 
-from earnest.upstream.starting import die_with_parent
+from earnest.upstream.starting import before_start
 
 
 class Owner(Protocol):
@@ -47,8 +47,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._open = 2
         """It, and its output."""
 
-    async def start(self, executable: str, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None) -> None:
-        """Start it. Raises OSError, and leaves nothing behind then."""
+    async def start(
+        self, executable: str, arguments: Sequence[str], env: Mapping[str, str], cwd: str | None, umask: int | None = None
+    ) -> None:
+        """Start it, with a umask of its own unless that is None. Raises OSError, and leaves nothing behind then."""
         loop = asyncio.get_running_loop()
         stdin, self.input_fd = os.pipe()
         output, stdout = os.pipe()
@@ -63,7 +65,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 env=env,
                 cwd=cwd,
                 start_new_session=True,
-                preexec_fn=die_with_parent(),
+                preexec_fn=before_start(umask),
             )
         except BaseException:
             os.close(self.input_fd)

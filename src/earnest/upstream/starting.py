@@ -34,16 +34,19 @@ def find_executable(command: str, path: str, cwd: str | None = None) -> str:
     return found
 
 
-def die_with_parent() -> Callable[[], None] | None:
-    """A pre-exec function that asks the kernel to end the child with the daemon, and lets it have no descriptors but its three:
-    the loop leaves second copies of its pipes open, so that a server that closes its output would never be heard to. None
-    where the kernel cannot."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+def before_start(umask: int | None = None) -> Callable[[], None]:
+    """A pre-exec function that gives the child a umask (None: this process's) and, on Linux, asks the kernel to end it with the
+    daemon, and lets it have no descriptors but its three: the loop leaves second copies of its pipes open, so that a server
+    that closes its output would never be heard to."""
+    linux = sys.platform.startswith("linux")
+    prctl = ctypes.CDLL(None, use_errno=True).prctl if linux else None
     parent = os.getpid()
 
     def before_exec() -> None:
+        if umask is not None:
+            os.umask(umask)
+        if prctl is None:
+            return
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(127)

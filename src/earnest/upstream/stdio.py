@@ -72,8 +72,11 @@ class StdioLink(PipeCarrier):
         ended: Callable[[int], None] | None = None,
         open_timeout: float = 60.0,
         scrub: Callable[[str], str] = lambda text: text,
+        umask: int | None = None,
     ) -> None:
-        """`started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left. `scrub` takes
+        """`umask`: the process's; None for this one's.
+
+        `started` and `ended` hear of the process id, so that a fresh daemon can end what an old one left. `scrub` takes
         secrets out of what the server writes to standard error."""
         super().__init__()
         self._words = Words(name, log, scrub, lambda: asyncio.get_running_loop().time())
@@ -84,6 +87,7 @@ class StdioLink(PipeCarrier):
         self._argv = tuple(argv)
         self._env = dict(env)
         self._cwd = cwd
+        self._umask = umask
         self._client = client
         self._started = started
         self._ended = ended
@@ -137,7 +141,7 @@ class StdioLink(PipeCarrier):
         self._scanned = 0
         self._ended_output = False
         try:
-            await process.start(executable, self._argv[1:], self._env, self._cwd)
+            await process.start(executable, self._argv[1:], self._env, self._cwd, self._umask)
         except OSError as error:
             self._process = None
             raise EarnestError(

@@ -30,6 +30,8 @@ _SKIPPED: Final = frozenset({"node_modules", "__pycache__", ".git", "tests", "te
 _LARGEST: Final = 1_500_000
 _MOST_FILES: Final = 200
 _MOST: Final = 400
+_LONGEST_TEXT: Final = 400
+"""Lengths that source compares with, up to which a text of that length is made."""
 
 
 class Literal(msgspec.Struct, frozen=True):
@@ -110,9 +112,11 @@ def of_text(text: str) -> list[Literal]:
         found += [Literal(words(subject), double or single) for double, single in _ANY_TEXT.findall(inside)]
     found += [Literal((), double or single) for double, single in _CASE.findall(text)]
     for subject, sign, number in _NUMBER.findall(text):
-        if "len" not in words(subject) and "length" not in words(subject):
-            step = 1 if ">" in sign else -1 if "<" in sign else 0
+        step = 1 if ">" in sign else -1 if "<" in sign else 0
+        if not {"len", "length"} & set(words(subject)):
             found.append(Literal(words(subject), int(number) + step, sign))
+        elif 0 < int(number) + step <= _LONGEST_TEXT:
+            found.append(Literal(words(subject), ("alpha " * _LONGEST_TEXT)[: int(number) + step].replace(" ", "-"), "length"))
     for subject, divisor, rest in _REMAINDER.findall(text):
         found.append(Literal(words(subject), int(divisor) + int(rest), "%"))
     return found

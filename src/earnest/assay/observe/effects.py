@@ -45,7 +45,7 @@ class Noise(msgspec.Struct, frozen=True):
 
     def left(self, effect: Effect) -> Effect | None:
         """An effect without what every call does; None where nothing is left of it."""
-        if self.areas and all(mark in self.areas or within(mark) in self.areas for mark in marks_of(effect)):
+        if self.areas and all(any(known in self.areas for known in (mark, *around(mark))) for mark in marks_of(effect)):
             return None
         return effect
 
@@ -64,6 +64,13 @@ def within(mark: tuple[str, str]) -> tuple[str, str]:
     subject, area = mark
     parent, dot, _ = area.rpartition(".")
     return (subject, f"{parent}.*") if dot and parent else mark
+
+
+def around(mark: tuple[str, str]) -> list[tuple[str, str]]:
+    """The marks of all that an area lies in, from near to far."""
+    subject, area = mark
+    steps = area.split(".")
+    return [(subject, ".".join([*steps[:n], "*"])) for n in range(len(steps) - 1, 0, -1) if any(steps[:n])]
 
 
 def general(area: str) -> str:

@@ -35,8 +35,10 @@ def repository(path: str) -> tuple[str, str]:
 def meaning(path: str, before: bytes | None, after: bytes | None, now: Reader) -> Meaning:
     """What a change of one file below `.git` means. `now` reads files after it."""
     root, inside = repository(path)
-    if inside in _HOUSE or inside.startswith(("logs/", "info/", "hooks/", "objects/info/", "objects/pack/tmp", "branches")):
+    if inside in _HOUSE or inside.startswith(("logs/", "info/", "objects/info/", "objects/pack/tmp", "branches")):
         return "housekeeping"
+    if inside.startswith("hooks/") and inside.endswith(".sample"):
+        return "housekeeping"  # what any other hook says, git runs
     if inside.startswith("objects/"):
         return "added" if after is not None else "housekeeping"
     if inside == "index":

@@ -32,6 +32,7 @@ _MOST_WAITS: Final = 2
 """Calls that nobody answered in time after which a tool is tried no more."""
 _RESTARTS: Final = 6
 _SLOW_S: Final = 1.5
+_LATE_S: Final = 0.7
 NOBODY: Final = "no_such_tool_of_this_server"
 
 
@@ -68,6 +69,8 @@ class Scout:
         self._harvest = Harvest(planner.given)
         self._calls: list[Call] = []
         self._failing: list[Effect] = []
+        self._nobodys: list[Effect] = []
+        """Effects of calls of a tool that does not exist: whatever they change, every call changes."""
         self._findings: list[ServerFinding] = []
         self._session: Session | None = None
         self._restarts = 0
@@ -120,18 +123,17 @@ class Scout:
             self._session = None
 
     async def _fail(self) -> None:
-        """Calls that must fail."""
-        assert self._session is not None
+        """Calls that must fail. What they bring late is waited for: counts are often written a moment after the answer."""
         wanting = next((tool for tool in self._tools if tool.schema.get("required")), None)
-        steps = [Step(NOBODY, {}), Step(NOBODY, {"a": 1})]
-        if wanting is not None:
-            steps.append(Step(wanting.name, {}))
+        steps = [Step(NOBODY, {}), Step(NOBODY, {"a": 1}), *([Step(wanting.name, {})] if wanting is not None else ())]
         for step in steps:
-            if not self._session.alive:
-                await self._again()
+            assert self._session is not None
+            if not self._session.alive and not await self._again():
+                return
             call = await self._session.step(step)
+            late = await self._session.wait(_LATE_S)
             if call.answer.outcome != "done":
-                self._failing += call.effects
+                (self._nobodys if step.tool == NOBODY else self._failing).extend((*call.effects, *late))
 
     async def _afresh(self) -> None:
         await self._close()
@@ -219,7 +221,8 @@ class Scout:
 
     def _with_bookkeeping(self) -> Noise:
         """The noise, with what failing calls and at least half of all tools change alike."""
-        failing = {mark for effect in self._failing for mark in marks_of(effect)}
+        nobodys = {mark for effect in self._nobodys for mark in marks_of(effect)}
+        failing = nobodys | {mark for effect in self._failing for mark in marks_of(effect)}
         if not failing:
             return self._noise
         by_mark: dict[tuple[str, str], set[str]] = {mark: set() for mark in failing}
@@ -228,7 +231,7 @@ class Scout:
             for effect in call.effects:
                 for mark in marks_of(effect) & failing:
                     by_mark[mark].add(call.step.tool)
-        areas = {mark for mark, tools in by_mark.items() if len(tools) >= max(1, len(called) / 2)}
+        areas = nobodys | {mark for mark, tools in by_mark.items() if len(tools) >= max(1, len(called) / 2)}
         # What changes beside it in the same file with calls that fail belongs to it.
         subjects = {subject for subject, _ in areas}
         areas |= {known for mark in failing if mark[0] in subjects for known in (mark, within(mark))}

@@ -27,6 +27,7 @@ class DaemonContext(msgspec.Struct, frozen=True):
     process. `stop(reason)` ends the daemon in good order. `scrub` takes out of the log and of
     what the command line is told whatever secrets the application gives it. The environment of clients comes with each peer,
     never from here. `hosts()` are the programs that clients came from, present and past, and our servers, by (pid, start).
+    `umask` is that of whoever started the daemon, for servers of clients that tell none.
     """
 
     instance: str
@@ -37,6 +38,7 @@ class DaemonContext(msgspec.Struct, frozen=True):
     stop: Callable[[str], None]
     scrub: Scrubber = msgspec.field(default_factory=Scrubber)
     hosts: Callable[[], frozenset[tuple[int, int]]] = frozenset
+    umask: int = 0o022
 
 
 class Application(Protocol):

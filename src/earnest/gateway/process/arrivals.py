@@ -44,6 +44,11 @@ class Arrival:
         value = self.header.get("env")
         return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
+    def umask(self) -> int | None:
+        """The umask of the process that connected; None if it did not tell."""
+        value = self.header.get("umask")
+        return value if isinstance(value, int) and 0 <= value <= 0o777 else None
+
     def refuse(self, code: int, text: str) -> None:
         """Ends the other side with a text for its stderr."""
         end(self.sock, code, text)

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None, hooks: str = "") -> int:
     parser.add_argument("--named", action="store_true")
     parser.add_argument("--adopt", action="store_true")
     said = parser.parse_args(argv)
-    os.umask(0o077)
+    umask = os.umask(0o077)
     os.chdir("/")
     os.environ.pop("PYTHONPATH", None)  # it was for us; no child of ours looks for modules there
     try:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None, hooks: str = "") -> int:
 
         module, _, name = hooks.partition(":")
         answers = getattr(import_module(module), name) if hooks else None
-        return run(said.instance, said.config, said.named, folder, listener, lock, partial(build, hooks=answers))
+        return run(said.instance, said.config, said.named, folder, listener, lock, partial(build, hooks=answers), umask)
     except EarnestError as e:
         # Whoever waits is told first: the log may be on the disk that is full.
         report(listener, e.exit_code, str(e))

@@ -44,8 +44,10 @@ def run(
     listener: socket.socket,
     lock: int,
     build: Callable[[DaemonContext], Application],
+    umask: int,
 ) -> int:
-    """Serves until the end; returns the exit code. Raises what building the application raised."""
+    """Serves until the end; returns the exit code. Raises what building the application raised. `umask`: of whoever started the
+    daemon, which has another one of its own."""
     scrub = Scrubber()
     log = daemon_log(f"{instance}/daemon.log", scrub)
     logging.lastResort = log.handlers[0]  # what libraries log (the loop's own errors, with tracebacks) goes the same way
@@ -55,13 +57,14 @@ def run(
         log.warning("ended %d server processes that an earlier daemon left behind", left)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         daemon = Daemon(runner.get_loop(), instance, folder, listener, log, children, scrub)
-        successor = runner.run(daemon.serve(config, named, build))
+        successor = runner.run(daemon.serve(config, named, build, umask))
     if successor is not None:
         python, root = successor
         argv, environment = activate.command(instance, config, named, dict(os.environ), python, root)
         log.info("making way for %s", python)
         for number, fd in ((activate.LISTENER_FD, listener.fileno()), (activate.LOCK_FD, lock)):
             os.dup2(fd, number, inheritable=True) if fd != number else os.set_inheritable(fd, True)
+        os.umask(umask)
         os.execve(python, argv, environment)
     return 0
 
@@ -98,11 +101,11 @@ class Daemon:
         self._ops: dict[str, Any] = {}
 
     async def serve(
-        self, config: str, named: bool, build: Callable[[DaemonContext], Application]
+        self, config: str, named: bool, build: Callable[[DaemonContext], Application], umask: int
     ) -> tuple[str, str] | None:
         """Until the end; returns interpreter and root of the version to make way for, if that is why."""
         context = DaemonContext(
-            self._instance, config, named, self._log, self._children, self.stop, self._scrub, self._suspects
+            self._instance, config, named, self._log, self._children, self.stop, self._scrub, self._suspects, umask
         )
         self._app = build(context)
         try:

@@ -70,6 +70,7 @@ class Caller(msgspec.Struct, frozen=True):
     pid: int
     chain: tuple[Process, ...]
     """The shim's process and its ancestors, nearest first."""
+    umask: int | None = None
 
     @property
     def host(self) -> Process | None:
@@ -99,4 +100,5 @@ def caller(arrival: Arrival) -> Caller:
         uid=arrival.who.uid,
         pid=arrival.who.pid,
         chain=arrival.who.chain,
+        umask=arrival.umask(),
     )

@@ -122,7 +122,7 @@ def written(tell: int) -> dict[str, rules.Block]:
 def _makes_pipe(call: Call) -> bool:
     """Whether a pipe with a name is made: who has it in a folder that is mounted to be read could write to it all the same, and
     so speak to who made it."""
-    return call.name in ("mknod", "mknodat") and stat.S_ISFIFO(call.args[_MADE_WITH[call.name][1]])
+    return call.name in ("mknod", "mknodat") and stat.S_ISFIFO(call.args[_MADE_WITH[call.name][1]] & 0xFFFF)
 
 
 def means(call: Call) -> str:

@@ -76,7 +76,7 @@ def _confined(plan: dict[str, Any]) -> int:
     landlock.restrict(plan["readable"], plan["writable"], devices, tcp=False)
     held = ward.wanted(plan["watch"], landlock.version()) | (rules.counted() if plan["asked"] else {})
     held |= rules.locks() if above.read_only(plan) else {}
-    held["fcntl"] = rules.when_equal(1, (*rules.LOCKS, *rules.OWNERS), rules.TELL)
+    held["fcntl"] = rules.when_equal(1, (*rules.LOCKS, *rules.LEASES, *rules.OWNERS), rules.TELL)
     return rules.install(held, listened=True)
 
 

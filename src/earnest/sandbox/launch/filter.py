@@ -90,6 +90,7 @@ def base(listened: bool) -> dict[str, Block]:
     rules["clone"] = [*_refusing(NEW_NAMESPACE, refused), *always(ALLOW)]
     rules["ioctl"] = when_equal(1, (_TIOCSTI, _TIOCLINUX), refused)
     rules["socket"] = when_equal(0, FAMILIES, ALLOW, refused)
+    rules["fcntl"] = when_equal(1, LEASES, refused)
     if listened:
         rules |= {name: always(TELL) for name in ("execve", "execveat", "connect")}
     return rules
@@ -104,13 +105,16 @@ def counted() -> dict[str, Block]:
 
 LOCKS: Final = (6, 7, 37, 38)
 """Commands of fcntl that take a lock."""
+LEASES: Final = (1024, 1026)
+"""Commands of fcntl that make others wait for who only reads a file, or tell of what they do in a folder (F_SETLEASE,
+F_NOTIFY)."""
 OWNERS: Final = (8, 10, 15)
 """Commands of fcntl that say whom the kernel is to signal, and how."""
 
 
 def locks() -> dict[str, Block]:
     """Rules for a box with folders of the machine that it may only read: a lock there would make others wait."""
-    return {"flock": always(TELL), "fcntl": when_equal(1, LOCKS, TELL)}
+    return {"flock": always(TELL), "fcntl": when_equal(1, (*LOCKS, *LEASES), TELL)}
 
 
 def no_setuid(listened: bool) -> dict[str, Block]:

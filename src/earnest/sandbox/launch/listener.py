@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from earnest.sandbox.launch import kernel
-from earnest.sandbox.launch.filter import NEW_NAMESPACE
+from earnest.sandbox.launch.filter import LEASES, NEW_NAMESPACE
 from earnest.sandbox.launch.layers import within
 from earnest.sandbox.launch.report import Report
 
@@ -128,7 +128,8 @@ class Listener:
     def _answer(self, call: Call, handler: Handler) -> None:
         try:
             answer = handler(call)
-        except (OSError, ValueError, StopIteration):  # it was killed while we looked, or its arguments are no arguments
+        except (OSError, ValueError, OverflowError, StopIteration):
+            # It was killed while we looked, or its arguments are no arguments.
             answer = errno.EPERM
         flags = _GO_ON if answer is None else 0
         with contextlib.suppress(OSError):
@@ -180,8 +181,8 @@ def forks(report: Report, most: int, count: Callable[[], int]) -> dict[str, Hand
 
 
 def locks(report: Report, readable: list[str]) -> dict[str, Handler]:
-    """Refuses locks on files of the machine that the box may only read. That the descriptor may be another one by the time the
-    kernel looks makes others wait, and no more.
+    """Refuses locks on files of the machine that the box may only read, and leases on any. That the descriptor may be another
+    one by the time the kernel looks makes others wait, and no more.
 
     A lock for reading (man 2 fcntl) is pretended where nobody holds one for writing: databases take one before each look, and
     nobody has to wait for it. Who writes meanwhile does not wait either, so that a look may then fail."""
@@ -189,6 +190,9 @@ def locks(report: Report, readable: list[str]) -> dict[str, Handler]:
 
     def lock(call: Call) -> Answer:
         path = os.readlink(f"/proc/{call.thread}/fd/{call.args[0] & 0x7FFFFFFF}")
+        if call.name == "fcntl" and call.args[1] & 0xFFFFFFFF in LEASES:
+            report.say("refused", path, detail="fcntl: a lease, for which others would wait, or a watch")
+            return errno.EPERM
         if not any(within(path, folder) for folder in readable):
             return None
         releases = call.args[1] & unlock if call.name == "flock" else call.memory(call.args[2], 2) == bytes([no_lock, 0])

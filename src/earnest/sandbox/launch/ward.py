@@ -89,7 +89,7 @@ class Ward:
         """By name of system call. `lock` answers the commands of fcntl that take one."""
 
         def fcntl(call: Call) -> Answer:
-            if call.args[1] in rules.OWNERS:  # whom the kernel signals is who may be outside
+            if call.args[1] & 0xFFFFFFFF in rules.OWNERS:  # whom the kernel signals is who may be outside
                 return self._refused(call.name, call, errno.EPERM)
             return lock(call)
 
