@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earnest.assay.arguments.answers import dressed, spoken
+from earnest.assay.arguments.complaints import Complaints
 from earnest.assay.arguments.generate import Candidates
 from earnest.assay.arguments.guess import Guesses
 from earnest.assay.arguments.harvest import Harvest, Made, filled
@@ -252,3 +253,34 @@ def test_what_a_complaint_offers_is_tried_next() -> None:
     planner.complaints.add("read_range", tried, "Sheet 'x' not found. Available sheets: 'Tab 9'.")
     planner.complaints.add("read_range", tried, "Path '/x' must point to an Excel file (.xlsx, .xlsm).")
     assert planner.candidates(under, Harvest())[0] == {"path": "/home/ada/workspace/book.xlsx", "sheet": "Tab 9"}
+
+
+@pytest.mark.parametrize(
+    "given, said, name, offered",
+    [
+        ({"sheet": "x", "name": "x"}, "Sheet 'x' not found. Available sheets: 'Tab'.", "sheet", ["Tab"]),
+        ({"sheet": "x", "name": "x"}, "Sheet 'x' not found. Available sheets: 'Tab'.", "name", []),
+        ({"source": "Data!A1"}, "Sheet 'Data' not found. Available sheets: 'Tab'.", "source", ["Tab!A1"]),
+        ({"name": "alpha"}, "A sheet named 'alpha' already exists.", "name", ["alpha2"]),
+        ({"path": "a.txt"}, "Path 'a.txt' must be absolute, e.g. '/home/me/a.txt'.", "path", []),
+        ({"mode": "x"}, "mode: expected one of 'list', 'add'", "mode", ["list", "add"]),
+    ],
+)
+def test_a_complaint_is_laid_to_what_it_is_about(given: dict[str, Any], said: str, name: str, offered: list[str]) -> None:
+    heard = Complaints()
+    heard.add("tool", given, said)
+    assert heard.offers("tool", name) == offered
+
+
+def test_complaints_tell_bounds_members_and_kinds() -> None:
+    heard = Complaints()
+    heard.add("tool", {"start": 0}, "Invalid arguments: start: must be at least 1")
+    heard.add("tool", {"rule": {"kind": "list"}}, "list validation needs either options or source.")
+    heard.add("tool", {"rule": {"axis": 1}}, "A list rule does not use axis, axis_color.")
+    heard.add("tool", {}, "Branch name is required for create operation")
+    heard.add("tool", {"picture": "x.txt"}, "'x.txt' must point to an image (.jpeg, .png).")
+    heard.add("tool", {"colors": ["red"]}, "A scale needs 2 or 3 colors.")
+    assert heard.numbers("tool", "start") == [1] and heard.bad("tool", "start", 0)
+    wishes = {name: heard.wish("tool", name) for name in ("options", "source", "axis", "branchName", "other")}
+    assert wishes == {"options": True, "source": False, "axis": False, "branchName": True, "other": None}
+    assert heard.endings("tool", "picture") == ["jpeg", "png"] and heard.least("tool", "colors") == 2
