@@ -19,6 +19,7 @@ from earnest.assay.both import joined
 from earnest.assay.fixture import Fixture
 from earnest.assay.model import Evidence, HintVerdict, Report, ServerFinding, Step, ToolReport
 from earnest.assay.verdicts import as_json, html, replay, sarif
+from earnest.cli.run import known, server_facts
 from earnest.core.errors import EarnestError
 
 Run = Callable[..., Finished]
@@ -315,3 +316,13 @@ def test_stubs_come_from_a_file_from_recordings_and_from_descriptions(tmp_path: 
     with pytest.raises(EarnestError) as error:
         stubs.answers([], ["api.json"], [], str(tmp_path))
     assert error.value.code == "E1956"
+
+
+def test_run_says_how_many_tools_were_assayed() -> None:
+    profile = {hint: {"basis": "claimed"} for hint in ("read_only", "destructive", "idempotent", "open_world")}
+    plain: dict[str, Any] = {"profile": profile, "pin_state": "holds"}
+    tools = [{**plain, "assayed": {"read_only": "violated"}}, {**plain, "assayed": {"open_world": "supported"}}, plain]
+    server = {"trust": "untrusted", "trust_source": "default", "display": "x"}
+    said = known(server_facts("x", {"server": server, "tools": tools}))
+    assert said == "hints on its own word 100%, 2 of 3 tools assayed, 1 of them against their word"
+    assert "assayed" not in known(server_facts("x", {"server": server, "tools": [plain]}))
