@@ -129,7 +129,9 @@ async def test_a_liar_fails_and_its_broken_word_is_kept(
     client = await live.opened("/s/s/mcp")
     notes = str(data / "notes.txt")
     assert (await do(client, "look", "open_both", path=notes))[0] is False
-    assert violated(live, "look") == {}, "that may have been for reading"
+    await do(client, "look", "address", host="192.0.2.1")
+    await do(client, "look", "address", host="192.0.2.1")
+    assert violated(live, "look") == {}, "that may have been for reading, and sends nothing"
     for what, arguments in (
         ("write", {"path": notes}),
         ("write", {"path": notes, "mode": "a"}),
@@ -140,6 +142,7 @@ async def test_a_liar_fails_and_its_broken_word_is_kept(
         ("lock", {"path": notes}),
         ("connect", {"host": "127.0.0.1", "port": web}),
         ("connect", {"host": "192.0.2.1", "port": 80}),
+        ("connect", {"host": "192.0.2.1", "port": 443}),
         ("get", {"url": f"http://localhost:{web}/"}),
     ):
         done, said = await do(client, "look", what, **arguments)
@@ -179,6 +182,31 @@ async def test_what_a_server_does_when_nobody_waits_for_it_is_laid_at_no_later_c
     await do(client, "look", "list", path=str(data))
     await do(client, "look", "write", path=str(data / "y"))
     assert violated(live, "look") == {} and sum("in no single call" in line for line in live.lines) == 2
+
+
+async def test_what_one_tool_left_to_be_done_later_is_not_laid_at_the_next_one(gateway: Start, data: Path) -> None:
+    live = await gateway({"s": server("", read=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await profiles(client)
+    for name in ("a", "b", "c"):
+        await do(client, "look", "later", path=str(data / name), seconds=0.1)
+        await do(client, "peek", "sleep", seconds=0.3)
+    await do(client, "look", "list", path=str(data))
+    assert violated(live, "peek") == {} == violated(live, "look")
+    assert sum("in no single call" in line for line in live.lines) == 3
+
+
+async def test_twice_is_enough_and_a_call_just_after_another_tool_does_not_count(gateway: Start, data: Path) -> None:
+    live = await gateway({"s": server("", read=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await profiles(client)
+    await do(client, "look", "write", path=str(data / "x"))
+    assert violated(live, "look") == {} and any("in a call of look" in line for line in live.lines)
+    await do(client, "look", "write", path=str(data / "y"))
+    assert violated(live, "look").keys() == {"read_only"}
+    await do(client, "peek", "write", path=str(data / "x"))
+    await do(client, "peek", "write", path=str(data / "x"))
+    assert violated(live, "peek") == {}, "look may have left something to be done"
 
 
 async def test_after_a_call_that_was_given_up_nobody_is_accused(gateway: Start, data: Path) -> None:
@@ -250,7 +278,8 @@ async def test_net_reaches_the_hosts_that_were_named_and_no_others(gateway: Star
     for url in ("http://other.example/", f"http://127.0.0.2:{web}/", "https://other.example/"):
         assert (await do(client, "fetch", "get", url=url))[0] is False
     assert (await do(client, "fetch", "get", url=here, host="other.example"))[0] is False
-    assert (await do(client, "fetch", "write", path=str(data / "notes.txt")))[0] is False
+    for _ in range(2):
+        assert (await do(client, "fetch", "write", path=str(data / "notes.txt")))[0] is False
     assert violated(live, "fetch").keys() == {"read_only"}, "that it reaches further than it may breaks no word of its"
 
 

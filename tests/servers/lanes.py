@@ -18,7 +18,7 @@ import urllib.request
 from multiprocessing import shared_memory
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
-TOOLS = {"look": READS, "fetch": {"readOnlyHint": True, "openWorldHint": True}, "act": None}
+TOOLS = {"look": READS, "peek": READS, "fetch": {"readOnlyHint": True, "openWorldHint": True}, "act": None}
 HELD = []
 SUFFIX = ""
 TASK, OWN = "one that all have", os.urandom(8).hex()
@@ -48,6 +48,13 @@ def rename(path, to):
 def connect(host, port, timeout=5):
     with socket.create_connection((host, port), timeout):
         return "connected"
+
+
+def address(host):
+    """Finds out which of its own addresses leads there, and sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect((host, 80))
+        return asked.getsockname()[0]
 
 
 def get(url, proxy=None, host=None):
@@ -133,8 +140,8 @@ def end():
 
 
 DOING = {f.__name__: f for f in (
-    write, read, open_both, rename, connect, get, lock, listen, hear, share, find, environment, pid, remember, sleep, later,
-    change, end,
+    write, read, open_both, rename, connect, address, get, lock, listen, hear, share, find, environment, pid, remember, sleep,
+    later, change, end,
 )}  # fmt: skip
 DOING["list"] = lambda path: "\n".join(sorted(os.listdir(path)))
 

@@ -1,12 +1,15 @@
 """A link to one lane of a contained server: its process in a box, and what the box stopped it from doing.
 
-What a box refuses is told to the call in whose time it happened, if there was only one in the lane all that time; what happened
-at the start, between calls, or while several were under way is the server's, and no tool's.
+What a box refuses is told to the call in whose time it happened, if there was only one in the lane all that time, and none of
+another tool ended shortly before, which may have left something to be done later; what happened at the start, between calls, or
+while several were under way is the server's, and no tool's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +28,10 @@ from earnest.upstream.base import Exchange, ExchangeHandler, Reply, ServerHello
 from earnest.upstream.opening import pages
 from earnest.upstream.stdio import StdioLink
 
+QUIET_S: Final = 10.0
+"""Seconds after a call of another tool, or a request of another kind, in which what is stopped may still be that one's."""
+_ACTS: Final = ("tools/call", "resources/read", "prompts/get", "completion/complete")
+"""Requests in which a server may act; lists are asked for beside all others."""
 _SAID: Final = 3
 """So many things that a box stopped are told with an error."""
 
@@ -65,8 +72,11 @@ class ContainedLink(StdioLink):
         self._opened = False
         self._tier = ""
         self._under_way: set[_Heard] = set()
+        self._last: dict[str, float] = {}
+        """When a call of each tool ended last; of what is no tool's call under the empty name."""
         self._unsure = False
-        """It acts when no call is under way, or may still be at one that was given up: no call is alone any more."""
+        """It acts when no call is under way, or may still be at one that was given up, or at a task: no call is alone any
+        more."""
 
     async def open(self) -> ServerHello:
         """Raises E18xx, E1251 and E1252 besides what any link raises."""
@@ -115,15 +125,15 @@ class ContainedLink(StdioLink):
         headers: tuple[tuple[str, str], ...] = (),
         named: str = "",
     ) -> Exchange:
-        if method != "tools/call":
+        if method not in _ACTS:
             return super().call(method, params, handler, id=id, headers=headers, named=named)
-        try:
-            tool = named or msgspec.json.decode(params, type=_Named).name
-        except msgspec.MsgspecError:
-            tool = ""
+        tool = ""
+        if method == "tools/call":
+            with contextlib.suppress(msgspec.MsgspecError):
+                tool = named or msgspec.json.decode(params, type=_Named).name
         heard = _Heard(self, handler, tool)
         self._between()
-        heard.alone = not self._unsure and not self._under_way
+        heard.alone = not self._unsure and not self._under_way and not self._lately(tool)
         for other in self._under_way:
             other.alone = False
         self._under_way.add(heard)
@@ -171,10 +181,16 @@ class ContainedLink(StdioLink):
             self._unsure = True
             self._over(heard)
 
+    def _lately(self, tool: str) -> bool:
+        """Whether something else ended so shortly ago that it may have left something to be done later."""
+        since = time.monotonic() - QUIET_S
+        return any(ended > since for other, ended in self._last.items() if other != tool)
+
     def _over(self, heard: _Heard) -> None:
         if heard not in self._under_way:
             return
         self._under_way.discard(heard)
+        self._last[heard.tool] = time.monotonic()
         if events := self._refused():
             self._tell(heard.tool if heard.alone else "", events)
 
@@ -200,6 +216,8 @@ class _Heard:
         self._link._given_up(self)
 
     def reply(self, reply: Reply) -> None:
+        if b'"taskId"' in reply.result:
+            self._link._unsure = True  # it works on, whatever is called meanwhile
         self.over()
         self._handler.reply(reply)
 

@@ -1,9 +1,10 @@
 """What the boxes of contained servers stopped, and what that says of a tool.
 
-A call that was the only one in its lane when its box stopped a change of files, or a connection, has broken its word on
-read-only, or on closed-world. That is kept as an assay's contradiction is (row 3): it only raises, and stands until an assay
-shows otherwise. In the lane itself nothing changes by it, because there the word is made true; it counts where the server runs
-without its walls. What cannot be laid at a tool's door is said in the log.
+A tool has broken its word on read-only, or on closed-world, if its box stopped a change of files, or a connection, in two
+calls of it that were each alone in their lane (`contained.py` says when). One is not enough: a server may act by a clock of its
+own, and then whatever is called has the blame. It is kept as an assay's contradiction is (row 3): it only raises, and stands
+until an assay shows otherwise. In the lane itself nothing changes by it, because there the word is made true; it counts where
+the server runs without its walls. What cannot be laid at a tool's door is said in the log.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _HABITS: Final = (".pyc", ".lock", "-journal", "-wal", "-shm", "/.git/index")
 """Ends of paths that libraries write beside what they read, and do without where they cannot."""
+_NEEDED: Final = 2
+"""Calls alone in their lane, of one tool, in which the same was stopped."""
+_COUNTED: Final = 10_000
 _SAID: Final = 2000
 """Kinds of what was stopped that are told once each."""
 
@@ -35,7 +39,7 @@ def broken(lane: Lane, events: Sequence[Event]) -> dict[str, Event]:
     found: dict[str, Event] = {}
     for event in events:
         if event.port:
-            if lane is Lane.OBSERVE:
+            if lane is Lane.OBSERVE and event.method != "datagram":
                 found.setdefault("open_world", event)
         elif event.method == "change" and not (event.subject.endswith(_HABITS) or "/__pycache__" in event.subject):
             found.setdefault("read_only", event)
@@ -48,6 +52,8 @@ class Violations:
     def __init__(self, app: App) -> None:
         self._app = app
         self._said: set[tuple[str, str, str, int]] = set()
+        self._calls: dict[tuple[str, str, str, str], int] = {}
+        """In how many calls, by identity, tool, its pin and hint."""
 
     def stopped(self, served: Served, lane: Lane, what: Stopped) -> None:
         """A box of a lane stopped something."""
@@ -66,8 +72,21 @@ class Violations:
             except EarnestError as error:
                 self._app.ctx.log.info(f"[{served.name}] {error}")
 
+    def _again(self, served: Served, tool: Tool, hint: str) -> bool:
+        """Count one more call; whether that makes enough."""
+        key = (served.server.identity, tool.name, tool.pin, hint)
+        count = self._calls.pop(key, 0) + 1
+        self._calls[key] = count
+        if len(self._calls) > _COUNTED:
+            del self._calls[next(iter(self._calls))]
+        return count >= _NEEDED
+
     def _keep(self, served: Served, lane: Lane, tool: Tool, found: dict[str, Event], tier: str) -> None:
-        new = {hint: event for hint, event in found.items() if hint not in tool.standing.violated}
+        new = {
+            hint: event
+            for hint, event in found.items()
+            if hint not in tool.standing.violated and self._again(served, tool, hint)
+        }
         if not new:
             return
         app, server = self._app, served.server
@@ -97,7 +116,7 @@ def _detail(lane: Lane, event: Event, tier: str, start: str) -> dict[str, Any]:
     return {
         "reason": f"in its {lane} lane it tried to {did} {place}, and was stopped",
         "tier": tier,
-        "calls": 1,
+        "calls": _NEEDED,
         "start": start,
         "lane": lane.value,
     }

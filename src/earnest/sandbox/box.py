@@ -141,7 +141,8 @@ class Change(msgspec.Struct, frozen=True):
 class Event(msgspec.Struct, frozen=True):
     """Something a process of the box did, `at` seconds since the box began. `subject` is a host name, address, path or program
     line, by `doing`; `detail` is for persons; `method`, `target` and `body` (bounded) are of an HTTP request. A refused change
-    of a file has a `method`, too: `change`, or `open` where it was opened both ways, which may have been for reading alone."""
+    of a file has a `method`, too: `change`, or `open` where it was opened both ways, which may have been for reading alone; so
+    has, `datagram`, an address that a socket for datagrams was given, by which nothing is sent yet."""
 
     at: float
     doing: Doing

@@ -253,7 +253,8 @@ def connections(report: Report, *, outside: bool, own: Callable[[str], bool] | N
         elif host.startswith("127.") or host in ("::1", "0.0.0.0", "::"):
             report.say("connect", host, port=port, detail="inside the box")
         elif not outside:
-            report.say("refused", host, port=port, detail="no network")
+            sends_nothing = _is_of_datagrams(call)
+            report.say("refused", host, port=port, method="datagram" if sends_nothing else "", detail="no network")
         return None
 
     def unix(call: Call, raw: bytes, name: str) -> Answer:
@@ -268,6 +269,14 @@ def connections(report: Report, *, outside: bool, own: Callable[[str], bool] | N
         return connect_to_own(call, raw, report, own)
 
     return {"connect": connect}
+
+
+def _is_of_datagrams(call: Call) -> bool:
+    """Whether a socket is one for datagrams: that it is given an address sends nothing yet, and is how libraries find out which
+    of their own addresses would be used."""
+    with contextlib.suppress(OSError), socket.socket(fileno=call.descriptor(call.args[0])) as copy:
+        return copy.type == socket.SOCK_DGRAM
+    return False
 
 
 def connect_to_own(call: Call, raw: bytes, report: Report, own: Callable[[str], bool]) -> Answer:
