@@ -205,6 +205,12 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime + own.ru_utime + own.ru_stime
 
 
+def nothing_came(report: Report) -> bool:
+    """Whether the server ended at its calls and answered none, so that nothing is known of any tool."""
+    ended = any(finding.kind == "ended" for finding in report.server_findings)
+    return ended and not any(tool.answered or tool.effective_calls for tool in report.tools)
+
+
 def worst(reports: Sequence[ToolReport]) -> bool:
     """Whether any claim is contradicted."""
     return any(hint.verdict == "CONTRADICTED" for report in reports for hint in report.hints.values())

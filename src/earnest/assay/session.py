@@ -126,10 +126,13 @@ class Session:
         return [self._home.told(word).removeprefix(f"[{self.bench.name}] ") for word in self._words]
 
     async def listed(self) -> list[bytes]:
-        """The raw definitions of its tools."""
+        """The raw definitions of its tools. Raises E12xx and E1311, with what is known of why."""
         if b'"tools"' not in self._link.hello.capabilities:
             return []
-        return [self._home.heard(raw) async for raw in pages(self._link, "tools/list", self.bench.opening)]
+        try:
+            return [self._home.heard(raw) async for raw in pages(self._link, "tools/list", self.bench.opening)]
+        except EarnestError as error:
+            raise _with_words(error, self._words, self._box.events()) from None
 
     @property
     def info(self) -> Mapping[str, Any]:

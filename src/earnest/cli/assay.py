@@ -19,7 +19,7 @@ from earnest.assay.bench import DATABASES, Ground, Wish, ground, shared_paths
 from earnest.assay.both import joined
 from earnest.assay.model import Report
 from earnest.assay.programs import wanted_settings
-from earnest.assay.run import Options, Told, worst
+from earnest.assay.run import Options, Told, nothing_came, worst
 from earnest.assay.run import assay as assayed
 from earnest.assay.settings import AssaySettings
 from earnest.assay.stubs import answers
@@ -169,7 +169,7 @@ def assay(
 
         artefact = identities.of_command(wish.argv, wish.env, wish.cwd).artefact
         keep(named, found, artefact, config, support, output() if shape == "text" else None)
-    return 1 if worst(found.tools) else 0
+    return 1 if worst(found.tools) else 3 if nothing_came(found) else 0
 
 
 def _before(target: Sequence[str] | None, behind: tuple[str, ...] | None) -> list[str]:

@@ -6,6 +6,7 @@ import time
 from typing import Final, TextIO
 
 from earnest.assay.model import HintVerdict, Report, ToolReport
+from earnest.assay.run import nothing_came
 from earnest.cli.profiles import TITLES
 from earnest.cli.style import Terminal, Tone
 from earnest.core.hints import HINTS
@@ -70,7 +71,11 @@ def show(out: Terminal, report: Report) -> None:
         out.prose(f"server: {finding.what}", "warn", under="  ")
     bad = sum(hint.verdict == "CONTRADICTED" for tool in report.tools for hint in tool.hints.values())
     out.line()
-    out.line(f"{bad} claim{'s' if bad > 1 else ''} contradicted" if bad else "No claim contradicted.", "bad" if bad else "good")
+    if not bad and nothing_came(report):
+        out.line("Nothing is known of any claim: the server ended at its calls, and answered none.", "bad")
+    else:
+        counted = f"{bad} claim{'s' if bad > 1 else ''} contradicted" if bad else "No claim contradicted."
+        out.line(counted, "bad" if bad else "good")
     reached = sum(bool(tool.answered) for tool in report.tools)
     if reached < len(report.tools):
         out.prose(

@@ -111,6 +111,8 @@ _encode: Final = msgspec.json.Encoder().encode
 _INTEGER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _PLAIN_STRING: Final = re.compile(rb'"[^"\\]*"\Z')
 _PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_NEAR: Final = 24
+"""Bytes of a message that are quoted before what is wrong in it."""
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"'))
@@ -414,6 +416,7 @@ def _undecodable(data: bytes, reason: Exception, limits: Limits) -> WireError:
     if isinstance(reason, msgspec.ValidationError):
         what = "method must be a string" if start == b"{" else "a message must be an object"
         return WireError(INVALID_REQUEST, what)
-    if b"\\u" in data and _HALF.search(_PAIR.sub(b"", data.replace(b"\\\\", b""))):
-        return WireError(PARSE_ERROR, "not JSON: a lone surrogate (half of an escaped pair) is no character")
+    if b"\\u" in data and (half := _HALF.search(whole := _PAIR.sub(b"", data.replace(b"\\\\", b"")))):
+        near = whole[max(0, half.start() - _NEAR) : half.end()].decode("utf-8", "replace")
+        return WireError(PARSE_ERROR, f"not JSON: a lone surrogate (half of an escaped pair) is no character, in {near!r}")
     return WireError(PARSE_ERROR, f"not JSON: {reason}")
