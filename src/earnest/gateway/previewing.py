@@ -179,6 +179,7 @@ class Previews:
                 ticking.cancel()
         if relay.done:
             return
+        relay.preview = made
         self._keep(_key(relay), made)
         assert relay.judgement is not None
         try:
