@@ -15,7 +15,7 @@ from earnest.sandbox import tiers
 from earnest.sandbox.box import Folder, Plan
 from earnest.sandbox.confined import Confined
 from earnest.sandbox.launch import filter as rules
-from earnest.sandbox.launch import kernel, ward
+from earnest.sandbox.launch import first, kernel, layers, ward
 from earnest.sandbox.namespaces import Namespaces
 from earnest.sandbox.seatbelt import profile
 
@@ -101,6 +101,23 @@ def test_without_namespaces_a_copy_at_its_own_path_is_there_to_be_read(make_rig)
     own = f"{rig.folder}/own"
     done = rig.sh(f"cat {own}/file; echo x > {own}/file", folders=(Folder(own, own),))
     assert done.out == "there" and done.status != 0 and done.refused() == {f"{own}/file"}
+
+
+def test_a_program_in_whose_folder_something_is_mounted_is_there_to_be_read(tmp_path, monkeypatch):
+    for name in ("plain/mnt", "parted/mnt", "made"):
+        (tmp_path / name).mkdir(parents=True)
+    plain, parted = f"{tmp_path}/plain", f"{tmp_path}/parted"
+    monkeypatch.setattr(layers, "mount_points", lambda: ["/", f"{parted}/mnt"])
+    plan = {
+        **{"watch": True, "files": {}, "folders": [], "links": [], "runtimes": [plain, parted]},
+        **{"account": "/home/someone", "home": "/home/someone/own", "cwd": "/"},
+    }
+    of_box = layers.Layers(f"{tmp_path}/made")
+    first._furnish(of_box, plan)
+    shown = {layer.target: layer.access for layer in of_box.all}
+    assert (shown[plain], shown[parted]) == ("copy", "read")
+    with pytest.raises(OSError, match="file system of its own"):
+        of_box.grant("/srv/other", parted, "copy")
 
 
 def test_what_runs_in_a_box_imports_the_standard_library_alone():

@@ -130,7 +130,9 @@ def _furnish(layers: Layers, plan: dict[str, Any]) -> None:
         layers.file(path, content.encode())
     layers.folder(plan["account"], 0o700)
     for path in plan["runtimes"]:
-        layers.grant(path, path, "copy" if watched and os.path.isdir(path) else "read")
+        # An overlay does not show what is mounted below a folder, which then is there to be read.
+        copied = watched and os.path.isdir(path) and not layers.mounted_below(path)
+        layers.grant(path, path, "copy" if copied else "read")
     layers.folder(plan["home"], 0o700)
     for folder in plan["folders"]:
         layers.grant(folder["target"], folder["source"], folder["access"])

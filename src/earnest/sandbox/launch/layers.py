@@ -176,11 +176,15 @@ class Layers:
 
     # the parts of a box
 
+    def mounted_below(self, path: str) -> str:
+        """Where below a folder another file system begins; empty where none does."""
+        return next((point for point in self._mounts if within(point, path) and point != path), "")
+
     def system(self, path: str) -> None:
         """A folder of the system; put together from its entries where something is mounted below it."""
         if any(within(path, secret) for secret in SECRETS):
             self.folder(path, 0o555)
-        elif not any(within(point, path) and point != path for point in self._mounts):
+        elif not self.mounted_below(path):
             self.folder(path)
             self.add(path, [path], "copy")
         elif len(self.all) < _MOST:
@@ -223,11 +227,12 @@ class Layers:
                 self.folder(target)
                 self.add(target, [source], "plain")
                 return
-            if not any(within(point, source) and point != source for point in self._mounts):
+            below = self.mounted_below(source)
+            if not below:
                 self.folder(target)
                 self.add(target, [source], "copy")
                 return
-            raise OSError(22, f"{source} has other file systems below it, and so cannot be copied into a box")
+            raise OSError(22, f"{source} cannot be copied into a box: {below} in it is a file system of its own; name others")
         self.folder(target)
         self.add(target, [source], access)
 
