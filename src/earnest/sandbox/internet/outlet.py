@@ -9,6 +9,7 @@ answers for them, unless the plan names the machine itself.
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -152,8 +153,7 @@ class Outlet:
             if said != name and (said or port in WEB) and not (not said and is_address(name)):
                 raise Refused(f"greets {said or 'nobody'} by TLS")
         elif looks_like_http(first):
-            named = [line[5:].strip() for line in first.split(b"\r\n") if line.lower().startswith(b"host:")]
-            hosts = {host.decode("latin-1").lower().removesuffix(f":{port}").strip("[]") for host in named}
+            hosts = {host.lower().removesuffix(f":{port}").strip("[]") for host in _hosts_of(first)}
             if hosts != {name}:
                 raise Refused(f"asks for {', '.join(sorted(hosts)) or 'no host'} by HTTP")
         elif port in WEB:
@@ -192,6 +192,27 @@ def _peek(connection: socket.socket) -> bytes:
             time.sleep(0.01)
         seen = peeked
     return seen
+
+
+_FIELD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
+_TARGET: Final = re.compile(rb"/[^ ]*|\*|[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)[^ ]*")
+
+
+def _hosts_of(first: bytes) -> list[str]:
+    """Whom HTTP requests are for: by their `Host` (of any that are in sight), and by a whole URL as target, which counts before
+    it (RFC 9112, section 3.2.2). Raises Refused for a head that two servers may read in two ways."""
+    head, whole, _ = first.partition(b"\r\n\r\n")
+    line, *fields = head.split(b"\r\n")
+    _, _, rest = line.partition(b" ")
+    target = _TARGET.fullmatch(rest.rpartition(b" ")[0])
+    if not whole:
+        raise Refused("speaks HTTP, and its head does not end")
+    if target is None or re.search(rb"[\r\n\0]", head.replace(b"\r\n", b"")) or not all(map(_FIELD.match, fields)):
+        raise Refused("speaks HTTP that can be read in two ways")
+    named = [line[5:].strip() for line in first.split(b"\r\n") if line.lower().startswith(b"host:")]
+    if target[1] is not None:
+        named.append(target[1])
+    return [host.decode("latin-1") for host in named]
 
 
 def server_name(record: bytes) -> str:
