@@ -140,6 +140,8 @@ def test_a_proxy_takes_connect_and_whole_addresses_for_named_hosts_alone(echo):
     assert said(b"CONNECT other.example:443 HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403")
     whole = said(b"GET http://localhost/x?y HTTP/1.1\r\nHost: ignored\r\nProxy-Authorization: x\r\nAccept: a\r\n\r\n")
     assert whole == b"GET /x?y HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: a\r\n\r\n"
+    for more in (b"Host : other.example", b"A: b\r\n Host: other.example", b"A: b\nHost: other.example"):
+        assert said(b"GET http://localhost/ HTTP/1.1\r\n" + more + b"\r\n\r\n") == b""
     listener.close()
 
 

@@ -137,7 +137,10 @@ class Outlet:
         dropped = (b"host:", b"connection:", b"proxy-")
         lines = [each for each in rest.split(b"\r\n") if each and not each.lower().startswith(dropped)]
         first = f"{method} /{path} {version}\r\nHost: {authority}\r\nConnection: close\r\n"
-        return name.lower(), int(port or 80), first.encode("latin-1") + b"\r\n".join([*lines, b"", b""])
+        request = first.encode("latin-1") + b"\r\n".join([*lines, b"", b""])
+        if _hosts_of(request) != [authority]:
+            raise Refused("speaks HTTP that can be read in two ways")
+        return name.lower(), int(port or 80), request
 
     def _hold(self, connection: socket.socket, name: str, port: int) -> None:
         """Raise Refused if what the client says first is for another host."""
