@@ -231,6 +231,26 @@ async def test_after_waiting_the_retry_is_served_by_the_same_preview(start, fold
     assert len(live.app.undos.listed()) == 1
 
 
+@pytest.mark.parametrize("end", ["no", "cancel"])
+async def test_once_nobody_asks_any_more_a_preview_is_no_other_calls(start, folder, end):
+    live = await start()
+    client = await live.opened("/s/s/mcp")
+    call = calling(client, ("tick", f"{folder}/time"))
+    first = await ask(live)
+    if end == "no":
+        await say(live, first, "no")
+    else:
+        [relay] = live.app.gateway.relays
+        relay.cancel("no longer needed")
+        call.cancel()
+    await until(lambda: not live.app.approvals.listed())
+    again = calling(client, ("tick", f"{folder}/time"))
+    second = await ask(live)
+    assert second["preview"]["digest"] != first["preview"]["digest"]
+    await say(live, second)
+    assert not (await again)["result"].get("isError")
+
+
 async def test_after_a_restart_the_yes_fits_the_same_change_and_no_other(gateway, start, folder, monkeypatch):
     live = await start(more="[asking]\nhold_s = 0.1")
     client = await live.opened("/s/s/mcp")

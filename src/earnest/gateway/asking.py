@@ -104,6 +104,7 @@ class Asking:
             relay.refuse("denied", forms.denied(judgement.id, relay.session.modern), "this call is not allowed here")
             return
         approval = self.approvals.ask(lock, prompt_json(judgement, relay.preview))
+        self._gateway.previews.asked(relay, approval.id)
         if client.asks_person and self._can_form(relay):
             self._ask_in_band(relay, lock, approval)
         else:

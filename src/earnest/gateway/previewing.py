@@ -127,6 +127,8 @@ class Previews:
     def __init__(self, undos: Undos, records: Records) -> None:
         self.undos, self.records = undos, records
         self._kept: dict[str, Preview] = {}
+        self._asks: dict[str, str] = {}
+        """Of those that are kept, the ask that each was shown in."""
         self._running: dict[Relay, asyncio.Task[object]] = {}
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -146,8 +148,8 @@ class Previews:
         judgement = relay.judgement
         assert judgement is not None
         if relay.preview is None and self.offered(relay):
-            known = self._kept.get(_key(relay))
-            if known is None or relay.gateway.now() - known.made > PENDING_S or not known.holds():
+            known = self._known(relay)
+            if known is None:
                 relay.state = "previewed"
                 self._running[relay] = relay.gateway.spawn(self._run(relay))
                 return True
@@ -157,6 +159,20 @@ class Previews:
             text = f"run over a copy first: {why or f'a yes makes the change {judgement.change[:16]} real'}"
             judgement.reasons = (*judgement.reasons, Reason("preview", text, Verdict.ALLOW))
         return False
+
+    def asked(self, relay: Relay, ask: str) -> None:
+        """A call is asked about with its preview shown, which is the call's for as long as that ask is open."""
+        if relay.preview is not None and self._kept.get(_key(relay)) is relay.preview:
+            self._asks[_key(relay)] = ask
+
+    def _known(self, relay: Relay) -> Preview | None:
+        """The preview that a retry of its call goes by: a person was shown it and has not said no, and what it was made from is
+        as it was."""
+        key = _key(relay)
+        known, ask = self._kept.get(key), relay.gateway.asking.approvals.get(self._asks.get(key, ""))
+        if known is None or ask is None or ask.state not in ("pending", "approved"):
+            return None
+        return known if relay.gateway.now() - known.made <= PENDING_S and known.holds() else None
 
     def stop(self, relay: Relay) -> None:
         """The client no longer wants the call."""
@@ -207,13 +223,18 @@ class Previews:
             relay.judge(relay.link)
 
     def _keep(self, key: str, preview: Preview) -> None:
-        self._kept.pop(key, None)
+        self._drop(key)
         self._kept[key] = preview
         size = sum(_size(each) for each in self._kept.values())
         for old in list(self._kept):
             if old == key or (len(self._kept) <= MOST and size <= MOST_BYTES):
                 break
-            size -= _size(self._kept.pop(old))
+            size -= _size(self._kept[old])
+            self._drop(old)
+
+    def _drop(self, key: str) -> None:
+        self._kept.pop(key, None)
+        self._asks.pop(key, None)
 
     # running it
 
@@ -277,7 +298,7 @@ class Previews:
     def commit(self, relay: Relay) -> None:
         """A yes was said and is on record: make the change real, and answer with what was withheld."""
         assert relay.preview is not None
-        self._kept.pop(_key(relay), None)
+        self._drop(_key(relay))
         served, now = relay.served, relay.gateway.now()
         assert served is not None
         relay.state, relay.deadline, relay.hard_deadline = "sent", now + served.timeout, now + served.timeout
