@@ -34,7 +34,10 @@ Bears = Callable[[Sight], bool]
 CONTRADICTS: Final[Mapping[str, Bears]] = {
     "read_only": lambda s: s.effect.hard,
     "destructive": lambda s: s.effect.hard and s.effect.lossy is True,
-    "idempotent": lambda s: s.effect.hard and s.how == "repeat" and s.first and s.when == "call",
+    # What the sandbox stopped changed nothing the first time either, and so is tried again by the most harmless of tools.
+    "idempotent": lambda s: (
+        s.effect.hard and s.effect.nature != "refused" and s.how == "repeat" and s.first and s.when == "call"
+    ),
     "open_world": lambda s: s.effect.external,
 }
 """What contradicts the safe side of each hint."""

@@ -78,6 +78,8 @@ def _of_safe(hint: str, tally: Tally, sight: TierSight, strict: bool, claimed: b
             if sent:
                 return HintVerdict(claimed, "INCONCLUSIVE", "what it changes lies behind the network, where it cannot be seen")
             return HintVerdict(claimed, "NOT-EXERCISED", f"{counted}, and none had an effect to judge by")
+        if stopped := _stopped(tally):
+            return HintVerdict(claimed, "INCONCLUSIVE", f"it {stopped}: what that would have done is not seen")
         if hint == "destructive" and any(_unreadable(call) for call in tally.calls):
             return HintVerdict(claimed, "INCONCLUSIVE", "it rewrites content that cannot be read as records")
         if hint == "idempotent" and not tally.repeats:
@@ -97,6 +99,8 @@ def _of_risky(hint: str, tally: Tally, sight: TierSight, claimed: bool | None) -
         return HintVerdict(claimed, "INCONCLUSIVE", blind)
     if hint in ("destructive", "idempotent") and not tally.effective:
         return HintVerdict(claimed, "NOT-EXERCISED", "no call of it had an effect to judge by")
+    if hint in ("destructive", "idempotent") and (stopped := _stopped(tally)):
+        return HintVerdict(claimed, "INCONCLUSIVE", f"it {stopped}: what that would have done is not seen")
     counted = f"{tally.answered} of {len(tally.calls)} calls answered, {tally.effective} with effect"
     return HintVerdict(claimed, "OVER-DECLARED", f"{counted}; {_SAFE_SEEN[hint]}{said}")
 
@@ -145,6 +149,15 @@ def _unseen(tally: Tally) -> str:
     return ""
 
 
+def _stopped(tally: Tally) -> str:
+    """A change that the sandbox stopped a tool from, if it did: whether that would have lost something, or done more each time,
+    nobody has seen."""
+    for effect in (*(sight.effect for sight in tally.sights), *(e for call in tally.calls for e in call.effects)):
+        if effect.hard and effect.nature == "refused":
+            return effect.what
+    return ""
+
+
 def _unreadable(call: Call) -> bool:
     """Whether nobody can tell if a call lost something. An answer in which only numbers changed says nothing beside a file."""
     files = [effect for effect in call.hard if effect.nature != "answers"]
@@ -189,7 +202,9 @@ def suggested(tally: Tally, sight: TierSight) -> dict[str, bool]:
     if sight.network:
         found["openWorldHint"] = bool(_seen("open_world", tally))
     if tally.effective and found.get("readOnlyHint") is False:
-        found["destructiveHint"] = bool(_seen("destructive", tally))
-        if tally.cleaned:
-            found["idempotentHint"] = not _seen("idempotent", tally)
+        stopped = bool(_stopped(tally))
+        if (lost := bool(_seen("destructive", tally))) or not stopped:
+            found["destructiveHint"] = lost
+        if tally.cleaned and ((more := bool(_seen("idempotent", tally))) or not stopped):
+            found["idempotentHint"] = not more
     return found
