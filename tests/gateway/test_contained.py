@@ -209,6 +209,15 @@ async def test_twice_is_enough_and_a_call_just_after_another_tool_does_not_count
     assert violated(live, "peek") == {}, "look may have left something to be done"
 
 
+async def test_a_task_may_be_at_work_in_every_later_call(gateway: Start, data: Path) -> None:
+    live = await gateway({"s": server("", read=[str(data)])})
+    client = await live.opened("/s/s/mcp")
+    await client.request("tools/call", {"name": "look", "arguments": {}, "task": {}})
+    for name in ("x", "y"):
+        await do(client, "look", "write", path=str(data / name))
+    assert violated(live, "look") == {} and sum("in no single call" in line for line in live.lines) == 2
+
+
 async def test_after_a_call_that_was_given_up_nobody_is_accused(gateway: Start, data: Path) -> None:
     live = await gateway({"s": server("", read=[str(data)])})
     client = await live.opened("/s/s/mcp")
