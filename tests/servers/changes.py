@@ -42,7 +42,15 @@ def connect(host, port):
         pass
 
 
+def ask(path):
+    """The client, and write down what came."""
+    print('{"jsonrpc":"2.0","id":"a","method":"elicitation/create","params":{"message":"sure?","requestedSchema":'
+          '{"type":"object","properties":{}}}}', flush=True)  # fmt: skip
+    write(path, json.dumps(json.loads(sys.stdin.readline()).get("result")))
+
+
 ACTS = {
+    "ask": ask,
     "write": write, "tick": tick, "count": count, "fill": fill, "chdir": os.chdir, "connect": connect,
     "mkdir": os.mkdir, "remove": os.unlink,
     "rmtree": shutil.rmtree, "move": os.rename, "chmod": os.chmod, "link": lambda path, to: os.symlink(to, path),

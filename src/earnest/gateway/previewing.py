@@ -31,7 +31,7 @@ from earnest.gateway.lanes import previewed, tier_of
 from earnest.pdp.approvals import PENDING_S, lock_of
 from earnest.protocol import asking as forms
 from earnest.protocol import envelope, outcomes
-from earnest.protocol.envelope import WireError
+from earnest.protocol.envelope import Message, WireError
 from earnest.sandbox import changeset
 from earnest.sandbox.box import Folder, Plan
 from earnest.sandbox.changeset import ChangeSet, Start
@@ -57,6 +57,18 @@ MOST_BYTES: Final = 128 << 20
 """Previews that are kept for a retry, and the bytes in them."""
 _SCRATCH: Final = ("/tmp", "/var/tmp", "/dev", "/run", "/proc")
 _TICK_S: Final = 5.0
+
+
+class _Hearer(Waiter):
+    """Waits for a previewed call's answer, or for the server to ask the client for something: then there is nothing to show,
+    since what it does next goes by an answer that nobody gave."""
+
+    asked = ""
+
+    def request(self, message: Message) -> bool:
+        self.asked = message.method
+        self.reply(Reply())
+        return False
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -268,10 +280,13 @@ class Previews:
         if not link.offers(tool):
             return Preview("over a copy its server shows another tool of that name", made=relay.gateway.now())
         before = len(box.events())
-        waiter = Waiter(relay.gateway.loop)
+        waiter = _Hearer(relay.gateway.loop)
         id = link.reserve()
         link.call("tools/call", spoken.params(relay, link, id), waiter, id=id, named=relay.subject)
         reply = await waiter.future
+        if waiter.asked:
+            why = f"over a copy it asked the client for something ({waiter.asked[:80]}), and nobody answered"
+            return Preview(why, made=relay.gateway.now())
         await StdioLink.close(link)  # what it writes at its end belongs to the call; the box goes later
 
         assert relay.served is not None
