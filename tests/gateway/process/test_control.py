@@ -34,6 +34,8 @@ def test_errors_arrive_whole(control):
     assert (e.value.code, e.value.message, e.value.remedy, e.value.exit_code) == ("E1601", "no.", "Ask a person.", 1)
     with pytest.raises(EarnestError, match="no operation 'nothing'"):
         control.call("nothing")
+    with pytest.raises(EarnestError, match="E1509: the operation 'count' wants 'to'"):
+        control.call("count")
 
 
 def test_leaving_cancels_what_runs(rig, control):

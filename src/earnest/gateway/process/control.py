@@ -62,6 +62,13 @@ class ControlPeer:
         await self._writer.drain()
 
 
+class _Asked(dict[str, Any]):
+    """A request for an operation, which says so where a member is missing."""
+
+    def __missing__(self, name: str) -> Any:
+        raise EarnestError("E1509", f"the operation {self.get('op')!r} wants {name!r}.", "Is the daemon of another version?")
+
+
 async def serve(
     arrival: Arrival,
     ops: Mapping[str, Op],
@@ -100,7 +107,7 @@ async def _answer(
         op = ops.get(name) if isinstance(name, str) else None
         if op is None:
             raise EarnestError("E1509", f"the daemon has no operation {name!r}.", "Is it of another version?")
-        return {"ok": await op(asked, peer)}
+        return {"ok": await op(_Asked(asked), peer)}
     except EarnestError as e:
         # What a server said goes to persons alone.
         message = scrub(e.message if peer.by_model else e.told)
