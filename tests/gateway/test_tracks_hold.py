@@ -1,7 +1,8 @@
 """What tracks hold on to and stand on beyond one call (`gateway.tracks`): bounded names, what the operator says by the time of
-the answer, the clock on the wall, and headers that a schema declares in any spelling."""
+the answer, the clock on the wall, headers that a schema declares in any spelling, and connections that break."""
 
 import asyncio
+import gc
 import json
 from typing import Any
 
@@ -9,9 +10,10 @@ import msgspec
 import pytest
 
 from earnest.core.sanitize import Sanitizer
+from earnest.net.client import ClientConnection
 from earnest.net.tracks import AVAILABLE
 from gateway.harness import until
-from gateway.test_tracks import META, WARM, Rig, fine, rig
+from gateway.test_tracks import META, WARM, Kept, Rig, fine, rig
 
 __all__ = ["rig"]
 
@@ -66,3 +68,37 @@ async def test_arguments_that_a_header_must_repeat_are_held_against_it_however_t
     calls = len(rig.server.calls)
     _, answer = await rig.around('{"region":"eu"}', meta=other)
     assert "Mcp-Param-Region" in json.dumps(answer) and len(rig.server.calls) == calls
+
+
+class Broken:
+    """A transport whose writes raise."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        raise RuntimeError("no writing")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+async def test_a_connection_that_cannot_be_written_to_ends_its_own_call_and_no_other_of_that_moment(rig: Rig) -> None:
+    failures: list[object] = []
+    loop = asyncio.get_running_loop()
+    other = Kept(rig.live)
+    await other.open()
+    await other.call()
+    calls, before = len(rig.server.calls), rig.trips
+    (carrier,) = [one for one in gc.get_objects() if type(one) is ClientConnection and not one.dead]
+    carrier.transport = Broken(carrier.transport)
+    loop.set_exception_handler(lambda loop, context: failures.append(context["exception"]))
+    for client in (rig.client, other):
+        client.out.write(client.request())
+    answers = [(await client.answer())[1]["result"] for client in (rig.client, other)]
+    assert [one["isError"] for one in answers] == [True, False] and "may or may not" in json.dumps(answers[0])
+    assert rig.trips == before + 2 and len(rig.server.calls) == calls + 1
+    assert [str(one) for one in failures] == ["no writing"]
+    assert [one.outcome for one in rig.records()[1][-2:]] == ["lost", "ok"]
+    await rig.along()
+    other.out.close()

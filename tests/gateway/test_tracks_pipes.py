@@ -455,6 +455,49 @@ async def test_a_server_that_dies_in_the_middle_is_lost_and_the_call_not_sent_ag
     assert len(rig.calls()) == WARM + 4 and [one.outcome for one in rig.settled()][-3:] == ["lost", "lost", "ok"]
 
 
+async def test_a_server_that_cannot_be_written_to_is_lost_with_all_calls_of_that_moment(rig: Rig) -> None:
+    class Broken:
+        def write(self, data: bytes) -> None:
+            raise RuntimeError("no writing")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stdin, name)
+
+        def get_write_buffer_size(self) -> int:
+            return 1  # so that it is not written past this
+
+    ((_, link),) = rig.live.app.gateway.links.all()
+    stdin, link._stdin = link._stdin, Broken()
+    rig.client.write(rig.client.request(id='"a"') + "\n" + rig.client.request(id='"b"'))
+    found = {one["id"]: one["result"] for one in [await rig.client.message() for _ in range(2)]}
+    assert all(found[id]["isError"] and "cannot be written to" in json.dumps(found[id]) for id in "ab")
+    assert (await rig.client.call())["result"]["content"] == FINE["content"]
+    assert len(rig.calls()) == WARM + 2 and [one.outcome for one in rig.settled()][-3:] == ["lost", "lost", "ok"]
+
+
+@pytest.mark.parametrize("way", ["track", "long"])
+async def test_a_call_that_was_answered_because_the_daemon_ends_is_not_answered_again(rig: Rig, way: str) -> None:
+    rig.client.write(rig.client.request(say(), id='"c"'))
+    await until(lambda: rig.layer.busy and len(rig.calls()) == WARM + 2)
+    if way == "long":
+        rig.layer.settle()
+        assert rig.live.app.gateway.relays
+    peer = rig.client.peer
+    peer.pause_reading("drain")
+    peer.fail_rest("it ends")
+    ((_, link),) = rig.live.app.gateway.links.all()
+    link._write(rig.client.request(say(answer("$OLD", "late")), id="999999").encode())
+    await until(lambda: not rig.layer.busy and not rig.live.app.gateway.relays)
+    await rig.live.app.gateway.stop()
+    peer.close(0, "it ended")
+    await until(lambda: peer.closed)
+    os.set_blocking(rig.client.back, True)
+    said = b""
+    while part := os.read(rig.client.back, 1 << 16):
+        said += part
+    assert [(one["id"], "error" in one) for one in map(json.loads, said.splitlines())] == [("c", True)]
+
+
 async def test_a_slow_answer_is_waited_for_as_an_ordinary_call(rig: Rig) -> None:
     rig.client.write(rig.client.request(say(), id='"c"'))
     await until(lambda: rig.live.app.gateway.relays)

@@ -316,7 +316,7 @@ cdef class PipeCarrier:
         cdef Py_ssize_t count = 0
         if self._unwritten:
             self._flush()  # which was said before
-        if self._stdin is None or self._stdin.is_closing():
+        if self._lost is not None or self._stdin is None or self._stdin.is_closing():
             return
         if not self._stdin.get_write_buffer_size():
             count = max(0, write_out(self._input, PyBytes_AS_STRING(data), len(data)))

@@ -453,7 +453,6 @@ cdef class Tracks:
                 piece(<Place> PyBytes_AS_STRING(trip.body) + trip.params_at, trip.params_size), b"}",
             ))):
                 continue
-            trip.upstream = upstream
             return True
         return False
 
@@ -567,7 +566,13 @@ cdef class Carrier:
             return False
         self.trip = trip
         self.idle_until = NEVER
-        self.transport.write(payload)
+        trip.upstream = self
+        try:
+            self.transport.write(payload)
+        except Exception as error:
+            # Nobody knows what of it went: it ends with its connection, as one that was sent, and those behind it go on.
+            self.pool.report(error)
+            self.cut()
         return True
 
     cdef bint carried(self, double idle_s, object waiting, bytes tail) except -1:

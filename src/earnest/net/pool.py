@@ -244,8 +244,8 @@ class Pool:
         self._dial_for(connection.origin)
 
     def report(self, error: Exception) -> None:
-        """Hand a defect of a handler to the loop's exception handler."""
-        self.loop.call_exception_handler({"message": "a handler of an HTTP answer failed", "exception": error})
+        """Hand a defect of ours, or of a handler, to the loop's exception handler."""
+        self.loop.call_exception_handler({"message": "an HTTP call failed in earnest itself", "exception": error})
 
     def _arm(self) -> None:
         self._timer = self.loop.call_later(min(0.5, self.limits.idle_s / 4 or 0.5), self._sweep)

@@ -440,7 +440,11 @@ class StdioLink(PipeCarrier):
         stdin = self._stdin
         if stdin is None or stdin.is_closing():
             return
-        stdin.write(data)
+        try:
+            stdin.write(data)
+        except Exception as error:  # nobody knows what of it went, so nothing can follow it
+            self._end_badly(EarnestError("E1205", f"server {self.name!r} cannot be written to: {error}", exit_code=3))
+            return
         if stdin.get_write_buffer_size() > WRITE_HIGH:
             self._end_badly(
                 EarnestError("E1711", f"server {self.name!r} does not read: {WRITE_HIGH} bytes wait for it", exit_code=3)

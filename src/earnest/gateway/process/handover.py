@@ -112,6 +112,7 @@ class StdioPeer(PipePort):
         """A line was handed on that is in the input still."""
         self._tail = b""
         self._head = b""
+        self._silent = False
         self._timer: asyncio.TimerHandle | None = None
 
     # what the application calls
@@ -139,7 +140,7 @@ class StdioPeer(PipePort):
     def send(self, line: bytes, answers: bytes | None = None) -> None:
         """Sends one line to the client. `answers` is the raw id it answers, forgotten when the line has
         left."""
-        if self.closed or self._closing:
+        if self.closed or self._closing or self._silent:
             return
         if answers == self._own:
             self._reopened(line)
@@ -224,9 +225,11 @@ class StdioPeer(PipePort):
             self._finish(-1, "handed to a fresh daemon")
 
     def fail_rest(self, text: str) -> None:
-        """Answers every call in flight with an error."""
+        """Answers every call in flight with an error. Those calls live on, but nothing more is said of them, or to this client
+        at all."""
         for id in self.in_flight:
             self.send(error_line(id, SERVER_UNAVAILABLE, text), id)
+        self._silent = True
 
     # resuming
 
