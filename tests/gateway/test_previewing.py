@@ -148,6 +148,7 @@ async def test_one_yes_is_for_one_change(start, folder):
     [
         ([("connect", "192.0.2.1", 80)], "it tried to reach the network"),
         ([("link", "{}/link", "/etc/passwd")], "not all that it changes can be made real"),
+        ([("note", "{}/plan.txt", "noted")], "its extended attributes or its access list change"),
         ([("fail", "no such thing")], "over a copy it failed"),
         ([("ask", "{}/answer")], "over a copy it asked the client for something (elicitation/create)"),
         ([("sleep", 30)], "it was not over within 1 s"),
@@ -171,6 +172,7 @@ async def test_what_cannot_be_previewed_is_asked_as_ever(start, folder, monkeypa
     answer = await call
     assert ("isError" in answer["result"] and answer["result"]["isError"]) == ("fail" in str(acts))
     assert os.path.lexists(folder / "link") == ("link" in str(acts))
+    assert os.listxattr(folder / "plan.txt") == ["user.note"] * ("noted" in str(acts))
     assert os.path.lexists(folder / "answer") == ("answer" in str(acts))
     assert live.app.undos.listed() == []
 

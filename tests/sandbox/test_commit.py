@@ -489,6 +489,29 @@ def test_attributes_stay_with_what_is_replaced_and_moved(place):
     assert os.getxattr(place.base / "moved", "user.note") == b"moved"
 
 
+def test_attributes_that_change_are_refused(place):
+    for name in ("set", "gone", "kept", "replaced"):
+        (place.base / name).write_bytes(name.encode())
+        os.setxattr(place.base / name, "user.note", b"note")
+    (place.base / "folder").mkdir()
+
+    def act(copy):
+        os.setxattr(copy / "set", "user.note", b"other")
+        os.removexattr(copy / "gone", "user.note")
+        os.setxattr(copy / "folder", "user.more", b"more")
+        (copy / "kept").write_bytes(b"new")
+        (copy / "other").write_bytes(b"new")
+        (copy / "other").rename(copy / "replaced")
+        write("fresh")(copy)
+        os.setxattr(copy / "fresh", "user.more", b"more")
+
+    changes, _ = place.change(act)
+    assert {os.path.basename(one.path): one.why for one in changes.refused} == dict.fromkeys(
+        ("set", "gone", "folder", "fresh"), "its extended attributes or its access list change"
+    )
+    assert {os.path.basename(item.shown) for item in changes.items} == {"kept", "replaced"}
+
+
 # undo
 
 

@@ -50,7 +50,7 @@ def ask(path):
 
 
 ACTS = {
-    "ask": ask,
+    "ask": ask, "note": lambda path, value: os.setxattr(path, "user.note", value.encode()),
     "write": write, "tick": tick, "count": count, "fill": fill, "chdir": os.chdir, "connect": connect,
     "mkdir": os.mkdir, "remove": os.unlink,
     "rmtree": shutil.rmtree, "move": os.rename, "chmod": os.chmod, "link": lambda path, to: os.symlink(to, path),

@@ -113,6 +113,8 @@ class File(msgspec.Struct, frozen=True):
     digest: str = ""
     target: str = ""
     """Of a link."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Its `user.*` attributes and access lists: names, and SHA-256 of values in hex."""
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -168,6 +168,10 @@ class _Making:
         self.contents: dict[str, bytes] = {}
         self.scratch_count = 0
         self._room = MOST_BYTES
+        self._taken: dict[str, set[tuple[str, str]]] = {}
+        for entry in look.entries.values():
+            if entry.base is not None and entry.now is None:
+                self._taken.setdefault(entry.base.digest or entry.base.kind, set()).update(entry.base.attributes)
         self._open: dict[int, int] = {}
 
     def items(self) -> list[Item]:
@@ -199,7 +203,7 @@ class _Making:
             root = self._begun.roots[index]
             rest = os.path.relpath(path, root.target)
             shown = os.path.join(root.source, rest)
-            why = self._unfit(path, entry.base, entry.now) or self._shut(index)
+            why = self._unfit(path, entry.base, entry.now) or self._relabelled(entry.base, entry.now) or self._shut(index)
             if why:
                 self._refuse(shown, why)
                 continue
@@ -237,6 +241,19 @@ class _Making:
         if base is not None and base.kind == "file" and base.mode & ~_MASK:
             return "it is a set-id file"
         return ""
+
+    def _relabelled(self, base: File | None, now: File | None) -> str:
+        """Why attributes or access lists cannot be as the box has them: only those that stood there, or with the same bytes
+        elsewhere, go on."""
+        if now is None:
+            return ""
+        known = {*(base.attributes if base is not None else ()), *self._taken.get(now.digest or now.kind, ())}
+        # An access list of other users is in no box, so that it is missing there says nothing.
+        kept = {one for one in (base.attributes if base is not None else ()) if one[0].startswith("user.")}
+        same = base is not None and (base.kind, base.digest) == (now.kind, now.digest)
+        if set(now.attributes) <= known and not (same and kept - set(now.attributes)):
+            return ""
+        return "its extended attributes or its access list change"
 
     def _shut(self, index: int) -> str:
         """Why nothing can be staged in a granted folder."""

@@ -24,6 +24,7 @@ KEPT_TOGETHER: Final = 512 << 20
 _DELETED: Final = 20_000
 """Paths that the loss of one folder is spelled out for."""
 _PIECE: Final = 1 << 20
+_OWN: Final = ("user.", "system.posix_acl_")
 
 
 class Layer(NamedTuple):
@@ -247,16 +248,29 @@ class Looker:
 def file_at(path: str, status: os.stat_result, contents: Contents, ours: bool) -> File:
     """What stands at a path of this machine."""
     mode = stat.S_IMODE(status.st_mode)
+    own = _attributes(path) if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else ()
     if stat.S_ISREG(status.st_mode):
-        return File("file", status.st_size, mode, status.st_mtime_ns, contents.digest(path, status, ours))
+        return File("file", status.st_size, mode, status.st_mtime_ns, contents.digest(path, status, ours), attributes=own)
     if stat.S_ISLNK(status.st_mode):
         target = ""
         with contextlib.suppress(OSError):
             target = os.readlink(path)
         return File("link", status.st_size, mode, status.st_mtime_ns, target=target)
     if stat.S_ISDIR(status.st_mode):
-        return File("folder", 0, mode, 0)  # these change with what is in it, and that is told by itself
+        return File("folder", 0, mode, 0, attributes=own)  # these change with what is in it, and that is told by itself
     return File("other", 0, mode, status.st_mtime_ns)
+
+
+def _attributes(path: str) -> tuple[tuple[str, str], ...]:
+    """See `File.attributes`; what overlayfs keeps there for itself is none of them."""
+    with contextlib.suppress(OSError):
+        names = sorted(os.listxattr(path, follow_symlinks=False))
+        return tuple(
+            (name, hashlib.sha256(os.getxattr(path, name, follow_symlinks=False)).hexdigest())
+            for name in names
+            if name.startswith(_OWN) and not name.startswith("user.overlay.")
+        )
+    return ()
 
 
 def _is_whiteout(status: os.stat_result) -> bool:

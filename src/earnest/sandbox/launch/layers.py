@@ -10,6 +10,7 @@ One overlay cannot have `/` as its lower folder in a user namespace, nor any fol
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -315,5 +316,9 @@ def _copy(source: str, to: str) -> None:
             except PermissionError:
                 continue
             if not entry.is_symlink():
+                with contextlib.suppress(OSError):  # before Linux 6.6 there are none in memory
+                    for name in os.listxattr(entry.path):
+                        if name.startswith("user."):
+                            os.setxattr(target, name, os.getxattr(entry.path, name))
                 os.chmod(target, stat.S_IMODE(status.st_mode))
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
