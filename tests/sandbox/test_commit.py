@@ -622,6 +622,52 @@ def test_a_change_is_shown_by_what_differs_with_nothing_that_hides(place):
     assert {each["change"] for each in shown["changes"]} == {"created", "changed", "deleted", "moved", "touched"}
 
 
+def test_one_line_of_a_long_file_is_shown_where_it_is(place):
+    lines = [f"line {number}\n" for number in range(1, 9001)]
+    (place.base / "long").write_text("".join(lines))
+    (place.base / "other").write_text("".join(lines))
+
+    def act(copy):
+        (copy / "long").write_text("".join([*lines[:4999], "rm -rf\n", *lines[5000:]]))
+        (copy / "other").write_text("".join(f"{line[:-1]}!\n" for line in lines))
+
+    changes, _ = place.change(act)
+    text = told(changes)
+    assert text[1:7] == ["    @@ -4998,5 +4998,5 @@", *(f"    {line}" for line in (
+        " line 4998", " line 4999", "-line 5000", "+rm -rf", " line 5001"))]  # fmt: skip
+    assert "    +line 1!" in text
+
+
+def test_a_byte_that_is_no_text_hides_no_text(place):
+    def act(copy):
+        (copy / "script").write_bytes(b"#!/bin/sh\nrm -rf ~\n" + bytes(200))
+        (copy / "rc").write_bytes(b"\xff\nrm -rf ~ # \0\n")
+        (copy / "image").write_bytes(bytes(range(256)))
+
+    changes, _ = place.change(act)
+    text = "\n".join(told(changes))
+    assert text.count("+rm -rf ~") == 2 and "+<U+DCFF>" in text and "# <U+0000>" in text
+    assert text.count("no text") == 1
+
+
+def test_nothing_pushes_what_else_changes_out_of_sight(place):
+    def act(copy):
+        (copy / "a1").write_text(f"{'z' * 200}\n" * 1900)
+        for number in range(260):
+            (copy / f"b{number:03}").write_text("x\n" * 3)
+        (copy / "zz_evil").write_text("rm -rf ~\n")
+        (copy / "zz_run").write_text("#!/bin/sh\n")
+        (copy / "zz_run").chmod(0o755)
+
+    changes, _ = place.change(act)
+    text = "\n".join(told(changes, lambda path: path.endswith("evil"))).replace(f"{place.base}/", "")
+    assert text.startswith("create zz_evil (9 bytes)\n") and text.count("create ") == 263
+    shown = as_json(changes, lambda path: path.endswith("evil"))
+    assert [os.path.basename(each["path"]) for each in shown["changes"][:3]] == ["zz_evil", "zz_run", "a1"]
+    assert all(each["diff"] for each in shown["changes"]) and shown["more"] == 0
+    assert [os.path.basename(each["path"]) for each in shown["changes"] if each["cut"]] == ["a1"]
+
+
 def test_a_mode_is_shown_with_whatever_else_happens(place):
     for name in ("run", "same", "put"):
         (place.base / name).write_text(f"#!/bin/sh\n# {name}\n")

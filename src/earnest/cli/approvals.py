@@ -230,6 +230,10 @@ def _answer_one(terminal: Terminal, config: str, row: dict[str, Any]) -> bool:
                 terminal.line(f"{change['change']} {visible(change['path'])}", "strong")
                 for line in change["diff"].splitlines():
                     terminal.line(f"  {line}")
+                if change.get("cut"):
+                    terminal.line(f"  … and {change['cut']} characters more, which are not shown", "warn")
+            if more := (row.get("preview") or {}).get("more", 0):
+                terminal.line(f"… and {more} paths more, which are not shown", "warn")
         elif letter == "t":
             _treat(terminal, config, row)
         else:

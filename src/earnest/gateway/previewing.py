@@ -295,8 +295,9 @@ class Previews:
         def looked() -> Preview:
             scratch = (*_SCRATCH, tempfile.gettempdir())
             changes = changeset.change_set(box.look(), box.bytes_of, begun, box.events(before), scratch, umask)
-            asked, shown = self._asked(relay, changes), tuple(told(changes))
-            return Preview(_why(reply, changes), changes, begun, reply, link, now, asked, shown, as_json(changes))
+            loaded = relay.gateway.engine.flows.reader.loaded
+            asked, shown, data = self._asked(relay, changes), tuple(told(changes, loaded)), as_json(changes, loaded)
+            return Preview(_why(reply, changes), changes, begun, reply, link, now, asked, shown, data)
 
         return await asyncio.to_thread(looked)
 
