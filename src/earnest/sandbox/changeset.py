@@ -194,7 +194,7 @@ class _Making:
                 if any(within(path, folder) for folder in self._scratch):
                     self.scratch_count += 1
                 else:
-                    self._refuse(path, "it lies outside of the folders that the server may write to")
+                    self._refuse(path, "it does not lie in a folder that the server may write to")
                 continue
             count += 1
             if count > MOST_PATHS:
