@@ -370,6 +370,17 @@ async def test_a_task_is_asked_for_in_the_lane_that_made_it(gateway: Start) -> N
     assert "unknown task" in (await client.request("tasks/get", {"taskId": twice}))["error"]["message"]
 
 
+async def test_asking_for_a_task_of_an_enforced_read_needs_no_person(gateway: Start) -> None:
+    live = await gateway({"s": server("")}, preset="balanced", more="[asking]\nhold_s = 0")
+    client = await live.opened("/s/s/mcp")
+    answer = await client.request("tools/call", {"name": "look", "arguments": {"do": "pid"}, "task": {}})
+    id = {"taskId": answer["result"]["task"]["taskId"]}
+    assert (await client.request("tasks/get", id))["result"]["status"] == "completed"
+    for method in ("tasks/result", "tasks/cancel"):
+        assert "waiting" not in str(await client.request(method, id)), method
+    assert live.app.approvals.listed(True) == []
+
+
 async def test_a_tool_that_changes_while_its_lane_opens_gets_no_call_that_was_judged_before(
     gateway: Start, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,11 +258,12 @@ def undoable(grants: Grants, lane: Lane | None) -> bool:
 
 def lane_words(grants: Grants, tool: Tool, operator: Labels) -> tuple[Lane | None, Labels]:
     """The lane that a tool's calls go to, and what it makes impossible, as far as the tier is known: it is once a process of
-    the server runs. What is no tool goes where lists come from; a task where it was made, so nothing is known of that."""
+    the server runs. What is no tool goes where lists come from, and what asks for a task where
+    that was made, if that is known."""
     if tool.is_method:
-        if tool.name.startswith("tasks/"):
+        if tool.name.startswith("tasks/") and tool.lane is None:
             return None, NOTHING
-        lane = grants.list_lane
+        lane = tool.lane or grants.list_lane
     else:
         lane = lane_of(tool.claims, operator)
     if grants.one_lane:

@@ -182,7 +182,8 @@ class Relay:
         if self.method.kind == "tool":
             self.tool = server.tools.get(self.subject) or server.unknown(self.subject)
         else:
-            self.tool = server.method(self.method.name, self.method.claims)
+            made_in = self.gateway.tasks.lane(self.served, self.subject) if self.method.names == "taskId" else None
+            self.tool = server.method(self.method.name, self.method.claims, made_in)
 
     def _judge(self) -> None:
         assert self.served is not None

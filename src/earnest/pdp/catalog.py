@@ -105,13 +105,15 @@ class Tool:
     """One tool (or method that is judged like one) as it is in force. Only the catalog changes it."""
 
     __slots__ = (
-        "annotations", "claims", "compact", "definition", "difference", "flow", "is_method", "marked", "name", "offered",
-        "output_schema", "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
+        "annotations", "claims", "compact", "definition", "difference", "flow", "is_method", "lane", "marked", "name",
+        "offered", "output_schema", "pin", "profile", "standing", "state", "tables", "takes_text", "title", "words",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_method = False
+        self.lane: Lane | None = None
+        """Of a method, where it always goes to one lane, as what asks for a task does."""
         self.definition = b"{}"
         """What is served and judged, raw."""
         self.offered = b"{}"
@@ -185,14 +187,16 @@ class Server:
         """Grows with every change of what is served or resolved."""
         self.words: Callable[[Server, Tool], Words] = lambda server, tool: NO_WORDS
 
-    def method(self, name: str, claims: RawHints) -> Tool:
-        """The entry of a method that is judged like a tool: the server's worst, but for what the method itself claims."""
-        entry = self.methods.get(name)
+    def method(self, name: str, claims: RawHints, lane: Lane | None = None) -> Tool:
+        """The entry of a method that is judged like a tool: the server's worst, but for what the method itself claims, and what
+        the lane makes impossible that it goes to."""
+        key = f"{name} ({lane})" if lane is not None else name
+        entry = self.methods.get(key)
         if entry is None:
             entry = Tool(name)
             entry.is_method = True
-            entry.claims = claims
-            self.methods[name] = entry
+            entry.claims, entry.lane = claims, lane
+            self.methods[key] = entry
             self._resolve(entry)
         return entry
 
