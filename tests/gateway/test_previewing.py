@@ -367,6 +367,11 @@ async def test_what_is_run_later_is_asked_however_the_server_comes_to_write_it(s
     assert f"it writes {folder}/.git/hooks/post-commit, which something runs or obeys later" in row["text"]
     await say(live, row, "no")
     await call
+    call = calling(client, ("move", f"{folder}/plan.txt", f"{folder}/plan"), ("chmod", f"{folder}/plan", 0o755))
+    row = await ask(live)
+    assert f"it makes {folder}/plan a program" in row["text"]
+    await say(live, row, "no")
+    await call
 
 
 async def test_without_room_for_the_way_back_it_is_asked(start, folder, monkeypatch):

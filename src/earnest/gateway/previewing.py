@@ -34,7 +34,7 @@ from earnest.protocol import envelope, outcomes
 from earnest.protocol.envelope import Message, WireError
 from earnest.sandbox import changeset
 from earnest.sandbox.box import Folder, Plan
-from earnest.sandbox.changeset import ChangeSet, Start
+from earnest.sandbox.changeset import ChangeSet, Start, State
 from earnest.sandbox.difference import as_json, told
 from earnest.sandbox.journalled import Conflict
 from earnest.store.base import lock_text
@@ -307,7 +307,10 @@ class Previews:
             return "there is no room to keep what undoing it would take"
         loaded = relay.gateway.engine.flows.reader.loaded
         found = next((item.shown for item in changes.items if item.after is not None and loaded(item.shown)), "")
-        return f"it writes {found}, which something runs or obeys later" if found else ""
+        if found:
+            return f"it writes {found}, which something runs or obeys later"
+        ran = next((item.shown for item in changes.items if _runs(item.after) and not _runs(item.before)), "")
+        return f"it makes {ran} a program" if ran else ""
 
     # making it real
 
@@ -369,6 +372,10 @@ async def _tick(relay: Relay) -> None:
         await asyncio.sleep(_TICK_S)
         params = b'{"progressToken":%b,"progress":0.%02d,"message":"running over a copy first, for a person to look at"}'
         relay.outlet.send(envelope.notification("notifications/progress", params % (relay.progress_token, count)))
+
+
+def _runs(state: State | None) -> bool:
+    return state is not None and state.kind == "file" and state.mode & 0o111 != 0
 
 
 def _start(folders: Sequence[str]) -> Start:
