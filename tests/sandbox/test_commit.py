@@ -441,6 +441,24 @@ def test_no_bit_of_a_mode_is_given_that_the_umask_takes(place, umask, given):
     assert (place.base / "open").stat().st_mode & 0o7777 == given
 
 
+@pytest.mark.parametrize("act", [write("file"), lambda copy: (copy / "file").unlink()])
+def test_who_opens_a_file_to_write_before_it_is_moved_stops_it(place, monkeypatch, act):
+    (place.base / "file").write_bytes(b"before")
+    changes, begun = place.change(act)
+    held, stage = [], Work.stage
+
+    def staged(work):
+        stage(work)
+        held.append((place.base / "file").open("ab"))
+
+    monkeypatch.setattr(Work, "stage", staged)
+    with pytest.raises(Conflict):
+        place.commit(changes, begun)
+    with held[0] as file:
+        file.write(b", and theirs")
+    assert (place.base / "file").read_bytes() == b"before, and theirs" and os.listdir(place.base) == ["file"]
+
+
 def test_what_is_moved_keeps_its_mode_whatever_the_umask(place):
     (place.base / "deep" / "er").mkdir(parents=True)
     for name in ("page", "one", "other", "deep/er/file"):

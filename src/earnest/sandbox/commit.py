@@ -283,12 +283,15 @@ class Work:
             self._close((step.root, step.path))
 
     def _is_it(self, step: Step, folder: int, name: str) -> None:
-        """Whether what was moved is what was looked at: a renamed file keeps its number, time and size."""
+        """Whether what was moved is what was looked at: a renamed file keeps its number, time and size; and nobody has
+        it open for writing, who may have opened it while it still stood there."""
         status = beneath.status_of(folder, name)
         wanted = step.before
         same = status is not None and wanted is not None and status.st_ino == step.inode
         if same and status is not None and wanted is not None and wanted.kind == "file":
             same = status.st_size == wanted.size and (step.seen is None or status.st_mtime_ns == wanted.mtime_ns)
+        if same and not step.stays and wanted is not None and wanted.kind == "file":
+            same = not beneath.is_written_to(folder, name)
         if not same:
             raise Conflict("E1840", f"no longer as it was: {self.shown(step)}", (self.shown(step),))
 
