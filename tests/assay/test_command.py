@@ -49,6 +49,7 @@ def test_a_contradiction_is_told_in_words_and_shown_by_its_replay(earnest: Run, 
         [sys.executable, str(script)], env=home.env, input="n\n", capture_output=True, text=True, timeout=60
     )
     assert refused.returncode == 2 and "->" not in refused.stdout
+    assert "tier A (namespaces)" in done.out and "1 tool, " in done.out, done.out
 
 
 def test_files_are_written_beside_the_table(earnest: Run, tmp_path: Path) -> None:
@@ -127,6 +128,8 @@ def test_own_arguments_go_first_and_init_writes_a_file_that_is_good(earnest: Run
     settings = own.load(str(tmp_path / "assay.toml"))
     assert settings.tools["add_note"].arguments
     assert earnest("assay", "init", "--", *LIAR, cwd=tmp_path).code == 2
+    foreign = earnest("assay", "--settings", "assay.toml", "--", *server("liar_honest.py"), cwd=tmp_path)
+    assert foreign.code == 2 and "E1957" in foreign.err and "assay.toml" in foreign.err and "--settings FILE" in foreign.err
     mine = tmp_path / "mine.toml"
     mine.write_text('[tools.look_word]\narguments = [{ word = "xyzzy" }]\n')
     report = assay("--settings", str(mine), "--tool", "look_word", "--patience", "0.1", "--", *LIAR, code=1)

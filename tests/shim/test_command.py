@@ -30,7 +30,7 @@ def _run(*command: str, path: str = "/usr/bin:/bin", **more) -> subprocess.Compl
 
 def _works(*command: str, **more) -> bool:
     out = _run(*command, "stdio", "--help", **more)
-    return out.returncode == 0 and out.stdout.startswith("Usage: earnest stdio")
+    return out.returncode == 0 and out.stdout.startswith("Usage: earnest stdio") and "Examples" in out.stdout
 
 
 def test_installed(prefix):

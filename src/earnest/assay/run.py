@@ -96,9 +96,15 @@ async def assay(
 def _chosen(tools: Sequence[ToolUnder], options: Options) -> list[ToolUnder]:
     """The tools that are called. Raises E1957 for a name that is none's."""
     names = {tool.name for tool in tools}
-    wrong = [name for name in (*options.only, *options.arguments, *options.skipped) if name not in names]
-    if wrong:
-        raise EarnestError("E1957", f"there is no tool {wrong[0]!r}", f"Its tools are {', '.join(sorted(names)[:40])}.")
+    theirs = f"Its tools are {', '.join(sorted(names)[:40])}."
+    if wrong := [name for name in options.only if name not in names]:
+        raise EarnestError("E1957", f"there is no tool {wrong[0]!r}", theirs)
+    if wrong := [name for name in (*options.arguments, *options.skipped) if name not in names]:
+        raise EarnestError(
+            "E1957",
+            f"there is no tool {wrong[0]!r}, which the settings (assay.toml in this folder, or --settings) name",
+            f"{theirs} If the file is for another server: --settings FILE names another one.",
+        )
     return [tool for tool in tools if (not options.only or tool.name in options.only) and tool.name not in options.skipped]
 
 

@@ -8,9 +8,10 @@ from typing import Final, TextIO
 from earnest.assay.model import HintVerdict, Report, ToolReport
 from earnest.assay.run import nothing_came
 from earnest.cli.profiles import TITLES
-from earnest.cli.style import Terminal, Tone
+from earnest.cli.style import Terminal, Tone, several
 from earnest.core.hints import HINTS
 from earnest.core.visible import visible
+from earnest.sandbox.tiers import LETTERS
 
 _TONES: Final[dict[str, Tone]] = {"CONTRADICTED": "bad", "SOFT": "warn", "SUPPORTED": "good"}
 _PHASES: Final = {
@@ -54,7 +55,8 @@ def show(out: Terminal, report: Report) -> None:
     calls = sum(tool.calls for tool in report.tools)
     out.line(f"{report.server} {report.version}".strip(), "strong")
     out.line(
-        f"  {len(report.tools)} tools, {calls} calls in {report.sessions} sessions, tier {report.tier}, "
+        f"  {several(len(report.tools), 'tool')}, {several(calls, 'call')} in {several(report.sessions, 'session')}, "
+        f"tier {' and '.join(f'{LETTERS[name]} ({name})' for name in report.tier.split(' and '))}, "
         f"{report.seconds:.0f} s ({report.cpu_seconds:.0f} s of processor time)",
         "dim",
     )
@@ -74,7 +76,7 @@ def show(out: Terminal, report: Report) -> None:
     if not bad and nothing_came(report):
         out.line("Nothing is known of any claim: the server ended at its calls, and answered none.", "bad")
     else:
-        counted = f"{bad} claim{'s' if bad > 1 else ''} contradicted" if bad else "No claim contradicted."
+        counted = f"{several(bad, 'claim')} contradicted." if bad else "No claim contradicted."
         out.line(counted, "bad" if bad else "good")
     reached = sum(bool(tool.answered) for tool in report.tools)
     if reached < len(report.tools):

@@ -11,7 +11,7 @@ import typer
 from earnest.cli.daemon import connect, output, person
 from earnest.cli.found import approved, found_file
 from earnest.cli.options import Config, Json
-from earnest.cli.style import Terminal
+from earnest.cli.style import Terminal, several
 from earnest.cli.target import print_json
 from earnest.config import overlay as overlays
 from earnest.config import settings as reading
@@ -163,7 +163,9 @@ def _launch(server: ServerSettings) -> str:
 
 def _draw_check(out: Terminal, path: str, settings: Settings, problems: list[dict[str, str]]) -> None:
     out.line(path if settings.path else f"{path} (there is none; defaults hold)", "strong")
-    out.line(f"  preset {settings.preset}, {len(settings.servers)} servers, {len(settings.labels)} labels")
+    out.line(
+        f"  preset {settings.preset}, {several(len(settings.servers), 'server')}, {several(len(settings.labels), 'label')}"
+    )
     for name, server in settings.servers.items():
         trust = f"   {server.trust}" if server.trust is not None else ""
         out.line(f"  {name}   {_launch(server) or 'brought by its client'}{trust}")

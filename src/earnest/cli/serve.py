@@ -8,6 +8,7 @@ from earnest.cli.daemon import output
 from earnest.cli.foreground import Signals, Told, close_listener, open_listener, tell_lost
 from earnest.cli.options import Config, Json
 from earnest.cli.run import Host, Port, print_line
+from earnest.cli.style import several
 
 
 def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Json = False) -> int:
@@ -35,7 +36,7 @@ def serve(config: Config = "", host: Host = None, port: Port = None, as_json: Js
                 print_line({"ready": facts})
             else:
                 tell_lost(terminal, opened)
-                terminal.line(f"{len(opened.servers)} servers: {', '.join(opened.servers) or 'none'}")
+                terminal.line(f"{several(len(opened.servers), 'server')}: {', '.join(opened.servers) or 'none'}")
                 for name, why in sorted(opened.broken.items()):
                     terminal.line(f"{name} cannot be started: {why}", "bad")
                 terminal.line(f"the token is in {opened.token_file}")

@@ -25,6 +25,11 @@ _PADDED: Final = 128
 _CODES: Final[dict[str, str]] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
 
 
+def several(number: int, word: str) -> str:
+    """`1 tool`, `2 tools`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 class Terminal:
     """One output, and the input that belongs to it. `interactive`: a person can be asked."""
 

@@ -212,7 +212,9 @@ def tier_of(grants: Grants) -> Tier:
     try:
         found = _found[grants.tier] = tiers.choose(grants.tier)
     except EarnestError as error:
-        remedy = f"{error.remedy} `earnest assay doctor` shows what this machine gives; `contain = false` runs it without."
+        shows = "" if "assay doctor" in error.remedy else "`earnest assay doctor` shows what this machine gives. "
+        other = "Without `tier` the best that works is taken; " if grants.tier else ""
+        remedy = f"{error.remedy} {shows}{other}`contain = false` runs it without."
         raise EarnestError("E1254", f"it is to be contained, and {error.message}", remedy.strip(), exit_code=3) from None
     return found
 

@@ -79,7 +79,8 @@ def choose(name: str = "") -> Tier:
         reasons.append(found)
     raise EarnestError(
         "E1804",
-        "nothing can be run in a sandbox here: " + "; ".join(f"{each.name}: {each.why}" for each in reasons),
+        ("that tier does not work here: " if wanted else "nothing can be run in a sandbox here: ")
+        + "; ".join(f"{each.name}: {each.why}" for each in reasons),
         next((each.remedy for each in reasons if each.remedy), "`earnest assay doctor` shows what was tried."),
         exit_code=3,
     )

@@ -45,6 +45,10 @@ Serve the MCP server NAME on standard input and output, through earnest's daemon
   --client CLIENT  the client this is started by, as `earnest init` writes it
   --config PATH    the configuration, instead of the usual one
   -- COMMAND ...   the server's command; without it, the command that the configuration gives NAME
+
+Examples, as a client's command for a server:
+  earnest stdio notes
+  earnest stdio files --client cursor -- npx -y @modelcontextprotocol/server-filesystem /srv/files
 """,
     "hook": """Usage: earnest hook [--client CLIENT] [--config PATH] HOST EVENT
        earnest hook install HOST [--help]

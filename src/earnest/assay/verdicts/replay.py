@@ -38,7 +38,8 @@ FIXTURE = "{fixture}"
 
 def main():
     print(__doc__.split("\\n\\n")[0])
-    if "--yes" not in sys.argv and input("Run " + " ".join(COMMAND) + " now, without a sandbox? [y/N] ").lower() != "y":
+    shown = " ".join(COMMAND).replace(HOME, "NEW-FOLDER")
+    if "--yes" not in sys.argv and input("Run " + shown + " now, without a sandbox? [y/N] ").lower() != "y":
         return 2
     home = tempfile.mkdtemp(prefix="replay-")
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(FIXTURE)), mode="r:xz") as archive:
