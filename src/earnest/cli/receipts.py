@@ -219,7 +219,8 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
     labels = "+".join(before)
     if after is not None and after != before:
         labels = f"{labels or 'none'} > {'+'.join(after) or 'none'}"
-    why = "; ".join(reason["text"] for reason in line["reasons"])
+    answered = ["it was asked about, and the answer was yes"] if line["approval"] else []
+    why = "; ".join([*answered, *(reason["text"] for reason in line["reasons"])])
     return (when, call, line["decision"], line["outcome"] or "-", labels, why, line["id"])
 
 
