@@ -36,6 +36,7 @@ WARM = 24
 """Calls after which causes of labels are only counted, so that the next one goes along a track."""
 WAIT_S = 20
 MORE = '[labels."one/look"]\nsees_untrusted = false\n[receipts]\npayloads = true\n[limits]\ncall_timeout_s = 60\n'
+READ = '\n[[policy.rule]]\nname = "resources"\nwhen = "tool.name == \'resources/read\'"\nthen = "allow"\nflow = "accept"\n'
 FORBID = '\n[[policy.rule]]\nname = "no more"\nwhen = "tool.name == \'look\'"\nthen = "deny"\n'
 
 
@@ -107,13 +108,16 @@ class Kept:
         self._in, self.out = await asyncio.open_connection(host, int(port))
 
     def request(self, arguments: str = "{}", name: str = "look", id: str = "", meta: dict[str, Any] | None = None) -> bytes:
-        self._id += 1
         params = f'{{"name":"{name}","arguments":{arguments},"_meta":{json.dumps(META if meta is None else meta)}}}'
-        body = f'{{"jsonrpc":"2.0","id":{id or self._id},"method":"tools/call","params":{params}}}'.encode()
+        return self.post("tools/call", name, params, id)
+
+    def post(self, method: str, name: str, params: str, id: str = "") -> bytes:
+        self._id += 1
+        body = f'{{"jsonrpc":"2.0","id":{id or self._id},"method":"{method}","params":{params}}}'.encode()
         lines = (
             "POST /s/one/mcp HTTP/1.1", "Host: " + self._live.url.removeprefix("http://"), "Content-Type: application/json",
             "Accept: application/json, text/event-stream", "Authorization: Bearer " + self._live.token,
-            "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", f"Mcp-Name: {name}", f"Content-Length: {len(body)}",
+            "MCP-Protocol-Version: 2026-07-28", f"Mcp-Method: {method}", f"Mcp-Name: {name}", f"Content-Length: {len(body)}",
         )  # fmt: skip
         return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
@@ -177,7 +181,7 @@ async def rig(gateway: Start) -> AsyncIterator[Rig]:
     server = await asyncio.start_server(canned.serve, "127.0.0.1", 0)
     canned.port = server.sockets[0].getsockname()[1]
     table = {"url": f"http://127.0.0.1:{canned.port}/mcp", "trust": "trusted"}
-    live = await gateway({"one": table}, preset="balanced", more=MORE)
+    live = await gateway({"one": table}, preset="balanced", more=MORE + READ)
     client = Kept(live)
     await client.open()
     found = Rig(live, canned, client)
@@ -213,6 +217,14 @@ async def test_a_call_along_a_track_is_judged_recorded_sent_and_answered_as_any_
     kept = Path(rig.live.folder, "instance", "payloads").rglob("*")
     payloads = b"".join(path.read_bytes() for path in kept if path.is_file())
     assert last.result_sha256.encode() in payloads and other.arguments_sha256.encode() in payloads
+
+
+async def test_what_names_something_other_than_a_tool_goes_the_long_way(rig: Rig) -> None:
+    rig.server.answer = lambda id: rig.server.json(id, '{"resultType":"complete","contents":[]}')
+    for _ in range(2):
+        params = f'{{"uri":"notes://one","_meta":{json.dumps(META)}}}'
+        rig.client.out.write(rig.client.post("resources/read", "notes://one", params))
+        assert (await rig.client.answer())[1]["result"]["contents"] == []
 
 
 async def test_ids_of_either_kind_come_back_as_they_were(rig: Rig) -> None:

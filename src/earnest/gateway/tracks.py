@@ -111,7 +111,9 @@ class Layer:
     def lay(self, relay: Relay, head: Head, connection: Connection, way: Way) -> None:
         """Lay a track for calls like this one, if such calls can go along one."""
         link, tool = relay.link, relay.tool
-        if not isinstance(link, HttpLink) or not head.raw or tool is None or relay.progress_token or relay.forward:
+        if not _is_queued(relay) or not isinstance(link, HttpLink) or not head.raw or tool is None:
+            return
+        if relay.progress_token or relay.forward:
             return
         if headers.may_declare(tool.definition) or spoken.params(relay, link, 0) is not relay.params:
             return  # something in each has to be written anew
@@ -130,7 +132,7 @@ class Layer:
     def lay_on_pipes(self, relay: Relay, tools: dict[bytes, Track | None], way: Way) -> None:
         """The same for a client on pipes: `tools` are its tracks."""
         link = relay.link
-        if not isinstance(link, StdioLink) or link.hello.modern != relay.session.modern:
+        if not _is_queued(relay) or not isinstance(link, StdioLink) or link.hello.modern != relay.session.modern:
             return
         if relay.served is None or relay.served.list_lane is not None:
             return  # the box of a contained server is asked about each call
@@ -151,7 +153,7 @@ class Layer:
         line: StdioLink | None,
     ) -> None:
         judgement, served = relay.judgement, relay.served
-        if relay.state != "queued" or relay.method.name != "tools/call" or judgement is None or served is None:
+        if judgement is None or served is None:
             return
         if judgement.approval or served.timeout < 3 * ORDINARY_S or relay.members is not relay.given:
             return
@@ -343,3 +345,8 @@ def _digest(arguments: bytes) -> bytes | None:
         return canonical.digest(arguments).encode()
     except EarnestError:
         return None
+
+
+def _is_queued(relay: Relay) -> bool:
+    """Whether it is a call of a tool that was let through and waits for its record."""
+    return relay.state == "queued" and relay.method.name == "tools/call"
