@@ -69,9 +69,7 @@ class GuardedSession:
 
     async def read_resource(self, uri: Any, *args: Any, **options: Any) -> Any:
         """Read a resource. Raises `Refused`."""
-        return await self._made(
-            "resources.read", {"uri": str(uri)}, lambda: self._session.read_resource(uri, *args, **options)
-        )
+        return await self._made("resources.read", {"uri": str(uri)}, lambda: self._session.read_resource(uri, *args, **options))
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None, *args: Any, **options: Any) -> Any:
         """Fetch a prompt. Raises `Refused`."""

@@ -27,9 +27,7 @@ class GuardedToolset(WrapperToolset[Any]):
     async def get_tools(self, ctx: Any) -> Any:
         """The tools; their schemas are learned."""
         tools = await self.wrapped.get_tools(ctx)
-        definitions = [
-            {"name": name, "inputSchema": tool.tool_def.parameters_json_schema} for name, tool in tools.items()
-        ]
+        definitions = [{"name": name, "inputSchema": tool.tool_def.parameters_json_schema} for name, tool in tools.items()]
         self.guard.learn(definitions, server=self.server)
         return tools
 
