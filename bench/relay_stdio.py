@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
 
 SERVER = """
 import json, sys
@@ -112,12 +111,10 @@ class Way:
         return took
 
     def spent(self) -> float:
-        """Microseconds of processor time of what stands between, so far."""
-        total = 0.0
-        for pid in self.between:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += (int(fields[11]) + int(fields[12])) * TICK_US
-        return total
+        """Microseconds of processor time of what stands between, so far, as its scheduler counts them: a clock of ten
+        milliseconds is too coarse for a few thousand calls. Threads count while they live, as those of a daemon do."""
+        threads = (thread for pid in self.between for thread in Path(f"/proc/{pid}/task").iterdir())
+        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1000
 
     def close(self) -> None:
         """End it and what it started."""
