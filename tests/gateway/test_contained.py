@@ -422,7 +422,7 @@ async def test_a_server_that_wants_its_secret_to_start_lists_from_the_lane_that_
 
 async def test_without_a_sandbox_it_is_not_started(gateway: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def none(name: str = "") -> None:
-        raise EarnestError("E1804", "nothing can be run in a sandbox here", "")
+        raise EarnestError("E1804", "nothing can be run in a sandbox here", "`earnest assay doctor` shows what was tried.")
 
     monkeypatch.setattr(tiers, "choose", none)
     monkeypatch.setattr(of_lanes, "_found", {})
@@ -432,6 +432,9 @@ async def test_without_a_sandbox_it_is_not_started(gateway: Start, monkeypatch: 
     client = await live.opened("/s/s/mcp")
     answer = await client.request("tools/list")
     assert "contained" in answer["error"]["message"] and not mark.exists()
+    with pytest.raises(EarnestError) as caught:
+        of_lanes.tier_of(Grants(tier="C"))
+    assert caught.value.remedy.count("`earnest assay doctor`") == 1 and "Without `tier`" in caught.value.remedy
 
 
 async def test_boxes_end_with_their_session_and_leave_nothing(gateway: Start, tier: str) -> None:
