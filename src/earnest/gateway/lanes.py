@@ -28,7 +28,7 @@ from earnest.gateway.launch import inherited
 from earnest.gateway.secrecy import secret_values
 from earnest.gateway.served import Grants, Launch
 from earnest.pdp.catalog import Tool
-from earnest.sandbox.box import Folder, Limits, Plan, Tier
+from earnest.sandbox.box import Folder, Limits, Plan, Tier, within
 from earnest.shim import paths
 
 _NEEDED: Final = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "TERM"))
@@ -98,7 +98,7 @@ def _path(template: Template, folder: str, secrets: Mapping[str, str], own: Sequ
         text = secrets.get("HOME", "/nonexistent") + text[1:]
     path = os.path.normpath(os.path.join(os.path.abspath(folder or "."), text))
     for each in own:
-        if _within(os.path.realpath(each), os.path.realpath(path)) or _within(os.path.realpath(path), os.path.realpath(each)):
+        if within(os.path.realpath(each), os.path.realpath(path)) or within(os.path.realpath(path), os.path.realpath(each)):
             raise EarnestError(
                 "E1251",
                 f"{template.field}: {path} holds files of earnest's own ({each}), and whoever has those decides for it",
@@ -107,10 +107,6 @@ def _path(template: Template, folder: str, secrets: Mapping[str, str], own: Sequ
     if path == "/":
         raise EarnestError("E1251", f"{template.field}: the whole machine cannot be granted", "Grant the folders it works on.")
     return path
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _is_secret(name: str, template: Template, value: str) -> bool:
@@ -146,7 +142,7 @@ def plan_for(launch: Launch, lane: Lane, *, home: str = "") -> Plan:
         if not os.path.exists(each.target):
             raise EarnestError("E1251", f"{each.target} was granted and is not there", "Make it, or correct the grant.")
     reaches = bool(grants.hosts) and lane in (Lane.NET, Lane.ACT)
-    cwd = launch.cwd if launch.cwd and any(_within(launch.cwd, each.target) for each in folders) else home
+    cwd = launch.cwd if launch.cwd and any(within(launch.cwd, each.target) for each in folders) else home
     argv = _command(launch)
     if cwd == home:
         _check_words(argv, launch.cwd or "")

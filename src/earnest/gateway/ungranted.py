@@ -10,28 +10,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from earnest.gateway.served import Launch
+from earnest.sandbox.box import within
 
 _SYSTEM: Final = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
-    "/dev",
-    "/proc",
-)
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/dev", "/proc",
+)  # fmt: skip
 _MOST: Final = 8
 
 
 def ungranted(launch: Launch) -> tuple[str, ...]:
     """Files and folders of this machine that its arguments and settings name and its grants do not."""
-    from earnest.sandbox.plans import account_home, within
+    from earnest.sandbox.plans import account_home
     from earnest.sandbox.runtimes import needs
 
     grants = launch.grants

@@ -202,6 +202,11 @@ class Tier(Protocol):
         ...
 
 
+def within(path: str, folder: str) -> bool:
+    """Whether a path is a folder's, or in it; both as a plan has them."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def changes(before: Look, after: Look) -> tuple[Change, ...]:
     """How two looks of one box differ, by path."""
     found = []

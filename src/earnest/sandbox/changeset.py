@@ -18,9 +18,8 @@ from typing import Final, Literal
 import msgspec
 
 from earnest.sandbox import beneath
-from earnest.sandbox.box import Event, File, Look, Plan
+from earnest.sandbox.box import Event, File, Look, Plan, within
 from earnest.sandbox.overlay import KEPT
-from earnest.sandbox.plans import within
 
 MOST_PATHS: Final = 5000
 MOST_BYTES: Final = 64 << 20

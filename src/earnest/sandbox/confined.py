@@ -11,11 +11,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from earnest.sandbox.box import Plan, Sight
+from earnest.sandbox.box import Plan, Sight, within
 from earnest.sandbox.launch.layers import SECRETS, SYSTEM
 from earnest.sandbox.line import Line
 from earnest.sandbox.making import CopiedBox
-from earnest.sandbox.plans import within
 
 NAME: Final = "confined"
 SIGHT: Final = Sight("granted", network=True, processes=True, sockets=True, holds_writes=True, holds_network=True)

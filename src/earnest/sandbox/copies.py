@@ -7,11 +7,10 @@ import shutil
 import stat
 
 from earnest.core.errors import EarnestError
-from earnest.sandbox.box import Folder, Look, Plan
+from earnest.sandbox.box import Folder, Look, Plan, within
 from earnest.sandbox.folders import Folders
 from earnest.sandbox.overlay import Contents
 from earnest.sandbox.places import remove
-from earnest.sandbox.plans import within
 
 _FEW, _SMALL = 1000, 16 << 20
 _MOST_COPIED, _LARGEST_COPIED = 5000, 64 << 20

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from io import FileIO
 from typing import Final, NamedTuple
 
-from earnest.sandbox.box import Entry, File, Look
-from earnest.sandbox.plans import within
+from earnest.sandbox.box import Entry, File, Look, within
 
 KEPT: Final = 8 << 20
 """Bytes of a file whose content is kept; of larger ones there is the digest alone."""

@@ -10,10 +10,6 @@ from earnest.sandbox.box import Plan
 from earnest.sandbox.internet.hosts import Hosts
 
 
-def within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 def check(plan: Plan) -> None:
     """Raise E1801 for a plan that no box can follow."""
     if not plan.argv:
