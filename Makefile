@@ -3,7 +3,7 @@
 #   make test   checks everything, including real MCP servers
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 # More for pytest, as in: make test TESTS="tests/core -k pin"
 TESTS ?= tests
 # More for `earnest run`, as in: make run ARGS="--port 8400"
@@ -29,14 +29,14 @@ lint: $(INSTALLED_DEV)
 types: $(INSTALLED_DEV)
 	@$(BIN)/mypy --no-error-summary
 
-# Tests marked `alone` measure time or load the whole machine; they run after the others, one by one. Many tests start real
-# processes: one that fails is run once more, and the summary names it (R), so that a starved machine is told from a defect.
+# Many tests start real processes: one that fails is run once more, and the summary names it (R), so that a starved machine is
+# told from a defect. For the same reason a worker waits a third of its time, so that there is one more than most machines of CI
+# have cores.
 RERUN := --reruns 1 -rR
 pytest: $(INSTALLED_DEV) servers suite
 	@scripts/setup-browser || [ $$? -eq 2 ]
 	@scripts/setup-databases || [ $$? -eq 2 ]
-	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile -m "not alone" $(RERUN) --durations=15
-	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -m alone $(RERUN) --durations=15 || [ $$? -eq 5 ]
+	@EARNEST_REQUIRE_REAL=1 $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadfile $(RERUN) --durations=15
 
 servers: | $(INSTALLED_DEV)
 	@$(BIN)/python scripts/setup-servers
