@@ -51,16 +51,22 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
+def changed(folder, first, then):
+    """A place with a history, how it looks, and what another one would change in it."""
+    place = Place(Path(folder))
+    for doing in first:
+        tree.do(place.base, *doing)
+    tree.settle(place.base)
+    before = place.now()
+    changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+    return place, before, changes, begun
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tree.histories, tree.histories)
 def test_a_commit_is_the_boxs_view_and_an_undo_the_base(first, then):
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        place = Place(Path(folder))
-        for doing in first:
-            tree.do(place.base, *doing)
-        tree.settle(place.base)
-        before = place.now()
-        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        place, before, changes, begun = changed(folder, first, then)
         assert not changes.refused
         wanted = tree.picture(place.aside / "1" / "copy", folder_times=False)
         place.commit(changes, begun)
@@ -75,12 +81,7 @@ def test_a_commit_is_the_boxs_view_and_an_undo_the_base(first, then):
 @given(tree.histories, tree.histories)
 def test_a_commit_that_fails_anywhere_leaves_what_there_was(first, then):
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        place = Place(Path(folder))
-        for doing in first:
-            tree.do(place.base, *doing)
-        tree.settle(place.base)
-        before = place.now()
-        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        place, before, changes, begun = changed(folder, first, then)
         real = Work.settle
 
         def fails(work):
@@ -174,12 +175,7 @@ def test_an_undo_that_is_killed_is_rolled_back_and_can_be_done_again(place, coun
 @given(tree.histories, tree.histories, st.integers(0, 25))
 def test_whatever_it_was_at_a_kill_rolls_back(first, then, count):
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-        place = Place(Path(folder))
-        for doing in first:
-            tree.do(place.base, *doing)
-        tree.settle(place.base)
-        before = place.now()
-        changes, begun = place.change(lambda copy: [tree.do(copy, *doing) for doing in then])
+        place, before, changes, begun = changed(folder, first, then)
         assert not changes.refused
         wanted = tree.picture(place.aside / "1" / "copy", folder_times=False)
         if killed(count, lambda: place.commit(changes, begun)):
